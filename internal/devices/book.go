@@ -50,6 +50,8 @@ type Book struct {
 	wants       map[string]*want      // of the signatures that are counted
 	nextWant    int
 	kinds       map[string]*kind // of the devices in slices
+	links       map[link]int     // pools in which there is such a link
+	linked      map[poolID]map[link]bool
 	expressions *cel.Cache
 	faults      map[string]string // expression -> why it is not usable, "" if it is
 
@@ -68,7 +70,7 @@ func New() *Book {
 		classes: map[string]*resourceapi.DeviceClass{}, slices: map[string]*slice{}, pools: map[poolID]map[string]*slice{},
 		nodes: map[string]*node{}, types: map[string][]TypeSlice{}, claims: map[string]*claim{}, inPool: map[poolID]map[string]*claim{},
 		templates: map[string]*resourceapi.ResourceClaimTemplate{}, pods: map[string]*podUse{}, users: map[string]map[string]bool{},
-		signatures: map[string]*signature{}, wants: map[string]*want{}, kinds: map[string]*kind{}, faults: map[string]string{},
+		signatures: map[string]*signature{}, wants: map[string]*want{}, kinds: map[string]*kind{}, faults: map[string]string{}, links: map[link]int{}, linked: map[poolID]map[link]bool{},
 		expressions: cel.NewCache(maxExpression, celFeatures), layout: &layout{},
 		changed: map[string]bool{}, changedPods: map[string]bool{},
 	}
@@ -178,6 +180,7 @@ func (b *Book) SetSlice(name string, o *resourceapi.ResourceSlice) {
 		b.judge(s, w)
 	}
 	b.sortKinds(s)
+	b.linkPool(s.pool)
 	b.touchPool(s.pool)
 }
 
@@ -193,6 +196,7 @@ func (b *Book) dropSlice(name string, s *slice) {
 	if len(b.pools[s.pool]) == 0 {
 		delete(b.pools, s.pool)
 	}
+	b.linkPool(s.pool)
 	if n := b.nodes[s.node]; n != nil {
 		n.layout = nil
 		b.changed[s.node] = true

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	resourceapi "k8s.io/api/resource/v1"
 )
@@ -83,7 +82,7 @@ func shortHash(text string) string {
 // Any other signature (constraints, alternatives, capacity, all devices, counters) is a resource of its own, if its devices satisfy no other
 // signature: the number of times that the allocator finds devices for it on the node.
 type layout struct {
-	text    string
+	text    string // of demand and refused
 	sets    []*set
 	demand  map[string]map[string]int64 // signature's key -> resource -> amount
 	refused map[string]string           // signature's key -> why
@@ -107,7 +106,7 @@ func (b *Book) refresh() {
 	b.staleWants, b.staleKinds = false, false
 	l := b.newLayout()
 	if l.text == b.layout.text {
-		// Cached amounts stay right: which kinds of devices a resource has depends on the wants that make it up.
+		// Cached amounts stay right: the devices of a resource are those that satisfy one of the wants that ask for it.
 		for _, n := range b.nodes {
 			if n.layout == b.layout {
 				n.layout = l
@@ -152,6 +151,9 @@ func (b *Book) refreshWants() {
 	for _, s := range b.slices {
 		b.sortKinds(s)
 	}
+	for id := range b.pools {
+		b.linkPool(id)
+	}
 }
 
 func (b *Book) newLayout() *layout {
@@ -168,7 +170,7 @@ func (b *Book) newLayout() *layout {
 
 	// What can be counted at all, and by whom.
 	var simple, other []*signature
-	devices := map[*signature]map[*kind]bool{}
+	devices, admins := map[*signature]map[*kind]bool{}, map[*signature]map[*kind]bool{}
 	for _, key := range slices.Sorted(maps.Keys(b.signatures)) {
 		s := b.signatures[key]
 		of := map[*kind]bool{}
@@ -194,7 +196,7 @@ func (b *Book) newLayout() *layout {
 			l.refused[key] = reason
 			continue
 		case s.admin:
-			l.count(s)
+			admins[s] = of
 			continue
 		case s.simple && !odd(of):
 			simple = append(simple, s)
@@ -203,8 +205,20 @@ func (b *Book) newLayout() *layout {
 		}
 		devices[s] = of
 	}
+	for s, of := range admins {
+		// Access to a device takes nothing from others, but counters that others have used up prevent it.
+		if odd(of) {
+			other = append(other, s)
+		} else {
+			l.count(s)
+		}
+	}
 	for _, s := range other {
-		if with := overlapping(s, devices); with != nil {
+		of := devices[s]
+		if s.admin {
+			of = admins[s]
+		}
+		if with := b.overlapping(s, of, devices); with != nil {
 			l.refused[s.key] = fmt.Sprintf("%s, and other pods request some of the same devices of class %s in another way, which is not supported; use equal claims or distinct classes", s.oddity(), with.class())
 			continue
 		}
@@ -212,20 +226,8 @@ func (b *Book) newLayout() *layout {
 	}
 	b.addSets(l, simple, satisfying)
 
-	var text strings.Builder
-	for _, s := range l.sets {
-		members := []string{}
-		for key, w := range b.wants {
-			if len(satisfying[w]) > 0 && within(satisfying[w], s.kinds) {
-				members = append(members, key)
-			}
-		}
-		slices.Sort(members)
-		fmt.Fprintf(&text, "%s %q\n", s.name, members)
-	}
-	shown, _ := json.Marshal([]any{l.demand, l.refused})
-	text.Write(shown)
-	l.text = text.String()
+	text, _ := json.Marshal([]any{l.demand, l.refused})
+	l.text = string(text)
 	return l
 }
 
@@ -279,11 +281,18 @@ func (b *Book) sharedClass(s *signature) string {
 	return class
 }
 
-// overlapping returns the first other signature that asks for devices that s asks for too; nil if there is none.
-func overlapping(s *signature, devices map[*signature]map[*kind]bool) *signature {
+// overlapping returns the first other signature that asks for devices that s asks for too (its), or for devices that draw on the same counters;
+// nil if there is none.
+func (b *Book) overlapping(s *signature, its map[*kind]bool, devices map[*signature]map[*kind]bool) *signature {
+	tied := maps.Clone(its)
+	for l := range b.links {
+		if its[l.a] {
+			tied[l.b] = true
+		}
+	}
 	var first *signature
 	for other, of := range devices {
-		if other != s && overlap(of, devices[s]) && (first == nil || other.key < first.key) {
+		if other != s && overlap(of, tied) && (first == nil || other.key < first.key) {
 			first = other
 		}
 	}

@@ -66,7 +66,7 @@ func TestCountsAreTheAllocators(t *testing.T) {
 		free := maps.Clone(b.OfNode(node))
 		counts := true
 		var simple []*resourceapi.ResourceClaim
-		for i := range rapid.IntRange(1, 4).Draw(t, "pods") {
+		for i := range rapid.SampledFrom([]int{2, 1, 3, 4}).Draw(t, "pods") {
 			p := alike[rapid.SampledFrom(countable).Draw(t, "pod")].DeepCopy()
 			need := b.OfPod(p)
 			p.Name = fmt.Sprintf("%s-%d", p.Name, i)
@@ -115,6 +115,7 @@ func TestCountsAreTheAllocators(t *testing.T) {
 			}
 		}
 	})
+	t.Logf("simple pods: %d times all fit, %d times they did not; %d others; %d refused", fit, short, complex, refused)
 	if fit == 0 || short == 0 || complex == 0 || refused == 0 {
 		t.Errorf("nothing to check: %d fit, %d short, %d complex, %d refused", fit, short, complex, refused)
 	}
@@ -131,7 +132,7 @@ func isCounted(b *Book, need Need) bool {
 
 // drawAllocations lets the allocator serve some claims before the Book is asked.
 func drawAllocations(t *rapid.T, w *world) {
-	for i := range rapid.IntRange(0, 3).Draw(t, "allocated") {
+	for i := range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "allocated") {
 		p := podOf(fmt.Sprintf("old%d", i), rapid.SampledFrom(w.templates).Draw(t, "of").Name)
 		c := withDefaults(w.claimsOf(p)[0])
 		_, _ = w.allocate("node0", c) // none is fine

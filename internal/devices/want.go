@@ -269,3 +269,45 @@ func (b *Book) dropKind(k *kind) {
 		b.staleKinds = true
 	}
 }
+
+// link says that devices of two kinds draw on the same counters somewhere.
+type link struct{ a, b *kind }
+
+// linkPool finds out which kinds of devices of a pool draw on the same counters.
+func (b *Book) linkPool(id poolID) {
+	drawing := map[string]map[*kind]bool{} // on a set of counters
+	for _, s := range b.pools[id] {
+		for i := range s.object.Spec.Devices {
+			for _, c := range s.object.Spec.Devices[i].ConsumesCounters {
+				if drawing[c.CounterSet] == nil {
+					drawing[c.CounterSet] = map[*kind]bool{}
+				}
+				drawing[c.CounterSet][s.kinds[i]] = true
+			}
+		}
+	}
+	now := map[link]bool{}
+	for _, kinds := range drawing {
+		for a := range kinds {
+			for b := range kinds {
+				if a != b {
+					now[link{a, b}] = true
+				}
+			}
+		}
+	}
+	for l := range now {
+		if b.links[l]++; b.links[l] == 1 {
+			b.staleKinds = true
+		}
+	}
+	for l := range b.linked[id] {
+		if b.links[l]--; b.links[l] == 0 {
+			delete(b.links, l)
+			b.staleKinds = true
+		}
+	}
+	if b.linked[id] = now; len(now) == 0 {
+		delete(b.linked, id)
+	}
+}

@@ -147,7 +147,7 @@ func (w *world) claimsOf(p *corev1.Pod) []*resourceapi.ResourceClaim {
 }
 
 var (
-	classSelectors   = []string{"true", `device.driver == "gpu.example.com"`, `device.driver == "nic.example.com"`, `device.attributes[device.driver].model == "a"`}
+	classSelectors   = []string{"true", "true", `device.driver == "gpu.example.com"`, `device.driver == "nic.example.com"`, `device.attributes[device.driver].model == "a"`}
 	requestSelectors = []string{`device.attributes[device.driver].model == "a"`, `device.attributes[device.driver].model != "b"`,
 		`device.capacity[device.driver].memory.compareTo(quantity("40Gi")) >= 0`, `device.capacity[device.driver].memory.compareTo(quantity("40Gi")) <= 0`}
 )
@@ -158,18 +158,18 @@ func drawWorld(t *rapid.T) *world {
 		name := fmt.Sprintf("class%d", i)
 		w.classes[name] = class(name, rapid.SampledFrom(classSelectors).Draw(t, "selector"))
 	}
-	odd := rapid.IntRange(0, 2).Draw(t, "odd devices") == 0
+	odd := rapid.SampledFrom([]bool{false, false, true}).Draw(t, "odd devices")
 	for n := range rapid.IntRange(1, 2).Draw(t, "nodes") {
-		for p := range rapid.IntRange(1, 2).Draw(t, "pools") {
+		for p := range rapid.SampledFrom([]int{2, 1}).Draw(t, "pools") {
 			drawPool(t, w, fmt.Sprintf("node%d", n), p, odd)
 		}
 	}
-	if rapid.IntRange(0, 9).Draw(t, "network devices") == 0 {
+	if rapid.SampledFrom([]bool{false, false, false, false, false, true}).Draw(t, "network devices") {
 		s := sliceOn("x", "shared", drawDevice(t, "net0", false))
 		s.Spec.NodeName, s.Spec.AllNodes = nil, new(true)
 		w.slices = append(w.slices, s)
 	}
-	for i := range rapid.IntRange(1, 4).Draw(t, "templates") {
+	for i := range rapid.SampledFrom([]int{3, 2, 4, 1}).Draw(t, "templates") {
 		w.templates = append(w.templates, drawTemplate(t, w, fmt.Sprintf("t%d", i)))
 	}
 	return w
@@ -180,11 +180,11 @@ func drawPool(t *rapid.T, w *world, node string, p int, odd bool) {
 	var made []*resourceapi.ResourceSlice
 	next := 0
 	counters := odd && rapid.Bool().Draw(t, "counters")
-	for i := range rapid.IntRange(1, 2).Draw(t, "slices") {
+	for i := range rapid.SampledFrom([]int{2, 1}).Draw(t, "slices") {
 		s := sliceOn(node, pool)
 		s.Name = fmt.Sprintf("%s-%d", pool, i)
 		s.Spec.Driver = []string{driver, "nic.example.com"}[p]
-		for range rapid.IntRange(0, 3).Draw(t, "devices") {
+		for range rapid.SampledFrom([]int{3, 3, 2, 1, 0}).Draw(t, "devices") {
 			d := drawDevice(t, fmt.Sprintf("d%d", next), odd)
 			if counters && rapid.Bool().Draw(t, "consumes") {
 				d.AllowMultipleAllocations = nil
@@ -205,7 +205,7 @@ func drawPool(t *rapid.T, w *world, node string, p int, odd bool) {
 	for _, s := range made {
 		s.Spec.Pool.ResourceSliceCount = int64(len(made))
 	}
-	switch rapid.IntRange(0, 11).Draw(t, "damage") {
+	switch rapid.SampledFrom([]int{9, 9, 9, 9, 9, 0, 1, 2, 3, 4}).Draw(t, "damage") {
 	case 0:
 		made[0].Spec.Pool.Generation = 2 // the others are out of date: incomplete unless it is alone
 	case 1:
@@ -229,11 +229,11 @@ func drawPool(t *rapid.T, w *world, node string, p int, odd bool) {
 
 func drawDevice(t *rapid.T, name string, odd bool) resourceapi.Device {
 	d := device(name, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "model"), rapid.SampledFrom([]string{"16Gi", "40Gi", "80Gi"}).Draw(t, "memory"))
-	if rapid.IntRange(0, 7).Draw(t, "taint") == 0 {
+	if rapid.SampledFrom([]bool{false, false, false, false, false, false, true}).Draw(t, "taint") {
 		d.Taints = []resourceapi.DeviceTaint{{Key: "broken", Effect: rapid.SampledFrom([]resourceapi.DeviceTaintEffect{resourceapi.DeviceTaintEffectNoSchedule,
 			resourceapi.DeviceTaintEffectNoExecute, resourceapi.DeviceTaintEffectNone}).Draw(t, "effect")}}
 	}
-	if odd && rapid.IntRange(0, 3).Draw(t, "several claims") == 0 {
+	if odd && rapid.SampledFrom([]bool{false, false, true}).Draw(t, "several claims") {
 		d.AllowMultipleAllocations = new(true)
 	}
 	return d
@@ -241,16 +241,16 @@ func drawDevice(t *rapid.T, name string, odd bool) resourceapi.Device {
 
 func drawTemplate(t *rapid.T, w *world, name string) *resourceapi.ResourceClaimTemplate {
 	made := template(name)
-	for i := range rapid.IntRange(1, 2).Draw(t, "requests") {
+	for i := range rapid.SampledFrom([]int{1, 1, 2}).Draw(t, "requests") {
 		of := fmt.Sprintf("class%d", rapid.IntRange(0, len(w.classes)-1).Draw(t, "class"))
-		r := exactly(fmt.Sprintf("r%d", i), of, int64(rapid.IntRange(0, 2).Draw(t, "count")))
+		r := exactly(fmt.Sprintf("r%d", i), of, rapid.SampledFrom([]int64{1, 1, 2, 0}).Draw(t, "count"))
 		if rapid.Bool().Draw(t, "selects") {
 			r.Exactly.Selectors = selectorsOf(rapid.SampledFrom(requestSelectors).Draw(t, "selector"))
 		}
-		if rapid.IntRange(0, 5).Draw(t, "tolerates") == 0 {
+		if rapid.SampledFrom([]bool{false, false, false, true}).Draw(t, "tolerates") {
 			r.Exactly.Tolerations = []resourceapi.DeviceToleration{{Key: "broken", Operator: resourceapi.DeviceTolerationOpExists}}
 		}
-		switch rapid.IntRange(0, 19).Draw(t, "form") {
+		switch rapid.SampledFrom([]int{9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 0, 1, 2, 3, 4}).Draw(t, "form") {
 		case 0:
 			r.Exactly.AdminAccess = new(true)
 		case 1:

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package devices
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// example is a Book with a node of two devices, a class for all of them and a template for one.
+func example() (*Book, *world) {
+	w := &world{classes: map[string]*resourceapi.DeviceClass{"gpu": class("gpu", `device.driver == "gpu.example.com"`)}}
+	w.slices = []*resourceapi.ResourceSlice{sliceOn("n1", "n1", device("d0", "a", "16Gi"), device("d1", "b", "80Gi"))}
+	w.templates = []*resourceapi.ResourceClaimTemplate{template("one", exactly("gpu", "gpu", 1)), template("large", exactly("gpu", "gpu", 1, `device.capacity[device.driver].memory.compareTo(quantity("40Gi")) >= 0`))}
+	b := New()
+	w.tell(b)
+	return b, w
+}
+
+func named(pod, claim string) *corev1.Pod {
+	p := podOf(pod)
+	p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c", ResourceClaimName: &claim}}
+	return p
+}
+
+func TestPodWithoutClaimsNeedsNothing(t *testing.T) {
+	b, _ := example()
+	p := podOf("p")
+	if n := b.OfPod(p); !reflect.DeepEqual(n, Need{}) || len(b.pods) != 0 {
+		t.Errorf("need %+v, %d pods remembered", n, len(b.pods))
+	}
+	if n := testing.AllocsPerRun(10, func() { b.OfPod(p) }); n > 1 {
+		t.Errorf("%v allocations for a pod without claims", n)
+	}
+}
+
+// TestNestedRequests: a request for any device and one for a large device are two resources; the large one counts for both.
+func TestNestedRequests(t *testing.T) {
+	b, _ := example()
+	anyOne, large := b.OfPod(podOf("p1", "one")), b.OfPod(podOf("p2", "large"))
+	if !b.Changes().All {
+		t.Error("new resources are not reported")
+	}
+	anyOne = b.OfPod(podOf("p1", "one"))
+	free := b.OfNode("n1")
+	if len(anyOne.Amounts) != 1 || len(large.Amounts) != 2 || anyOne.Amounts["devices/gpu"] != 1 || large.Amounts["devices/gpu"] != 1 || free["devices/gpu"] != 2 || len(free) != 2 {
+		t.Fatalf("any %v, large %v, free %v", anyOne.Amounts, large.Amounts, free)
+	}
+	for name := range large.Amounts {
+		if name != "devices/gpu" && (free[name] != 1 || !strings.HasPrefix(name, "devices/gpu#")) {
+			t.Errorf("%s: %d are free, want the one large device", name, free[name])
+		}
+	}
+	if c := b.Changes(); c.All {
+		t.Error("the same pods change the resources")
+	}
+	// The pod with the large request goes: its resource does too, and the other keeps its name.
+	b.ForgetPod("default/p2")
+	if c := b.Changes(); !c.All {
+		t.Error("a resource that is gone is not reported")
+	}
+	if got := b.OfNode("n1"); !maps.Equal(got, map[string]int64{"devices/gpu": 2}) {
+		t.Errorf("free %v", got)
+	}
+}
+
+// TestLifeOfAClaim follows a pod from its template to its end.
+func TestLifeOfAClaim(t *testing.T) {
+	b, w := example()
+	p := podOf("p", "one")
+	want := map[string]int64{"devices/gpu": 1}
+	check := func(when string, wanted Need, free int64) {
+		t.Helper()
+		if n := b.OfPod(p); !reflect.DeepEqual(n, wanted) {
+			t.Errorf("%s: need %+v, want %+v", when, n, wanted)
+		}
+		if got := b.OfNode("n1")["devices/gpu"]; got != free {
+			t.Errorf("%s: %d devices are free, want %d", when, got, free)
+		}
+	}
+	check("before its claim exists", Need{Amounts: want, Unallocated: true}, 2)
+	b.Changes()
+
+	c := w.claimsOf(p)[0]
+	b.SetClaim("default/"+c.Name, c)
+	p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "one", ResourceClaimName: &c.Name}}
+	check("before it is allocated", Need{Amounts: want, Unallocated: true}, 2)
+	b.Changes()
+
+	if ok, err := w.allocate("n1", c); !ok {
+		t.Fatal("not allocated", err)
+	}
+	c = w.claims[0]
+	c.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: p.Name, UID: p.UID}}
+	b.SetClaim("default/"+c.Name, c)
+	if x := b.Changes(); x.All || !slices.Equal(x.Nodes, []string{"n1"}) || !slices.Equal(x.Pods, []string{"default/p"}) {
+		t.Errorf("an allocation changes %+v", x)
+	}
+	check("allocated", Need{Amounts: want, Node: "n1", NodeTerms: []corev1.NodeSelector{*c.Status.Allocation.NodeSelector}}, 1)
+
+	p.Spec.NodeName = "n1"
+	check("bound: another pod of its kind may go elsewhere", Need{Amounts: want, Node: "n1"}, 1)
+
+	b.ForgetPod("default/p")
+	b.SetClaim("default/"+c.Name, nil)
+	if got := b.OfNode("n1")["devices/gpu"]; got != 0 || len(b.pods)+len(b.users)+len(b.signatures)+len(b.claims)+len(b.inPool) != 0 {
+		t.Errorf("after its end: %d devices counted, remembered %v %v %v", got, b.pods, b.users, b.signatures)
+	}
+}
+
+// TestSharedClaim: of several pods with one claim, the first is placed by its devices, and the others where it is.
+func TestSharedClaim(t *testing.T) {
+	b, w := example()
+	c := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shared"}}
+	c.Spec.Devices.Requests = []resourceapi.DeviceRequest{exactly("gpu", "gpu", 1)}
+	b.SetClaim("default/shared", c)
+	p1, p2 := named("p1", "shared"), named("p2", "shared")
+	if n := b.OfPod(p2); len(n.Unsupported) > 0 || n.Amounts["devices/gpu"] != 1 {
+		t.Errorf("alone: %+v", n)
+	}
+	b.Changes()
+	if n := b.OfPod(p1); len(n.Unsupported) > 0 || n.Amounts["devices/gpu"] != 1 {
+		t.Errorf("first: %+v", n)
+	}
+	if x := b.Changes(); !slices.Contains(x.Pods, "default/p2") {
+		t.Errorf("a second user changes %+v", x)
+	}
+	n := b.OfPod(p2)
+	if want := []string{"waits until kube-scheduler has allocated ResourceClaim default/shared, which pod default/p1 uses too"}; !slices.Equal(n.Unsupported, want) || n.Amounts != nil {
+		t.Errorf("second: %+v", n)
+	}
+	if ok, err := w.allocate("n1", c); !ok {
+		t.Fatal("not allocated", err)
+	}
+	c = w.claims[0]
+	c.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: "p1", UID: p1.UID}}
+	b.SetClaim("default/shared", c)
+	want := Need{NodeTerms: []corev1.NodeSelector{*c.Status.Allocation.NodeSelector}, Unallocated: true}
+	if n := b.OfPod(p2); !reflect.DeepEqual(n, want) {
+		t.Errorf("second, when allocated: %+v", n)
+	}
+	b.ForgetPod("default/p1")
+	c = c.DeepCopy()
+	c.Status.ReservedFor[0].UID = p2.UID
+	b.SetClaim("default/shared", c)
+	p2.Spec.NodeName = "n1"
+	if n := b.OfPod(p2); n.Node != "n1" || n.Unallocated || n.NodeTerms != nil || n.Amounts["devices/gpu"] != 1 {
+		t.Errorf("second, alone again: %+v", n)
+	}
+}
+
+// TestRefusals has every reason for which a pod is refused, with what a person has to do.
+func TestRefusals(t *testing.T) {
+	first := resourceapi.DeviceRequest{Name: "gpu", FirstAvailable: []resourceapi.DeviceSubRequest{{Name: "a", DeviceClassName: "gpu", Selectors: selectorsOf(requestSelectors[0])}, {Name: "b", DeviceClassName: "gpu"}}}
+	admin := exactly("watch", "gpu", 1)
+	admin.Exactly.AdminAccess = new(true)
+	all := exactly("gpu", "gpu", 0)
+	all.Exactly.AllocationMode = resourceapi.DeviceAllocationModeAll
+	capacity := exactly("gpu", "gpu", 1)
+	capacity.Exactly.Capacity = &resourceapi.CapacityRequirements{}
+	constrained := template("pair", exactly("gpu", "gpu", 2))
+	constrained.Spec.Spec.Devices.Constraints = []resourceapi.DeviceConstraint{{MatchAttribute: new(resourceapi.FullyQualifiedName(driver + "/model"))}}
+	costly := "device.attributes.all(a, device.attributes.all(b, device.attributes.all(c, device.attributes.all(d, device.attributes.all(e, true)))))"
+	for _, tt := range []struct {
+		name     string
+		template *resourceapi.ResourceClaimTemplate
+		others   bool // other pods have one device each
+		want     string
+	}{
+		{"none", nil, false, "ResourceClaimTemplate default/x not found; create it or correct spec.resourceClaims[0]"},
+		{"class", template("x", exactly("gpu", "gp", 1)), false, `ResourceClaimTemplate default/x, request gpu: DeviceClass "gp" not found; create it or correct deviceClassName`},
+		{"empty", template("x", resourceapi.DeviceRequest{Name: "gpu"}), false, "ResourceClaimTemplate default/x request gpu: neither exactly nor firstAvailable is set; set one of them"},
+		{"many", template("x", exactly("gpu", "gpu", 33)), false, "ResourceClaimTemplate default/x requests 33 devices, at most 32 can be allocated to one claim; use several claims"},
+		{"cel", template("x", exactly("gpu", "gpu", 1, "device.modell == 3")), false, `ResourceClaimTemplate default/x, request gpu: selectors[0]: CEL expression "device.modell == 3" does not compile: compilation failed: ERROR: <input>:1:7: undefined field 'modell' | device.modell == 3 | ......^; correct it`},
+		{"no cel", template("x", resourceapi.DeviceRequest{Name: "gpu", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: "gpu", Selectors: []resourceapi.DeviceSelector{{}}}}), false, "ResourceClaimTemplate default/x, request gpu: selectors[0]: no CEL expression; set cel.expression"},
+		{"cost", template("x", exactly("gpu", "gpu", 1, costly)), false, fmt.Sprintf("ResourceClaimTemplate default/x, request gpu: selectors[0]: CEL expression %q may cost 107157699 units, at most 1000000 are allowed; simplify it", costly)},
+		{"attribute", template("x", exactly("gpu", "gpu", 1, `device.attributes["other.example.com"].size > 3`)), false, "no device satisfies its request of class gpu; device d1 of ResourceSlice n1-n1: no such key: size; correct the selector"},
+		{"alternatives", template("x", first), true, "a claim has alternatives (firstAvailable), and other pods request some of the same devices of class gpu in another way, which is not supported; use equal claims or distinct classes"},
+		{"alternatives alone", template("x", first), false, ""},
+		{"constraints", constrained, true, "a claim has constraints, and other pods request some of the same devices of class gpu in another way, which is not supported; use equal claims or distinct classes"},
+		{"constraints alone", constrained, false, ""},
+		{"all", template("x", all), true, "a claim requests all devices (allocationMode All), and other pods request some of the same devices of class gpu in another way, which is not supported; use equal claims or distinct classes"},
+		{"all alone", template("x", all), false, ""},
+		{"capacity", template("x", capacity), true, "a claim requests capacity of a device, and other pods request some of the same devices of class gpu in another way, which is not supported; use equal claims or distinct classes"},
+		{"admin", template("x", admin), true, ""},
+		{"admin and more", template("x", admin, exactly("gpu", "gpu", 1)), true, "it requests devices together with admin access, and other pods request some of the same devices of class gpu in another way, which is not supported; use equal claims or distinct classes"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b, _ := example()
+			name := "x"
+			if tt.template != nil {
+				name = tt.template.Name
+				b.SetTemplate("default/"+name, tt.template)
+			}
+			if tt.others {
+				b.OfPod(podOf("other", "one"))
+			}
+			n := b.OfPod(podOf("p", name))
+			if got := strings.Join(n.Unsupported, "\n"); got != tt.want {
+				t.Errorf("%s\nwant\n%s", got, tt.want)
+			}
+			if (tt.want == "") != (len(n.Amounts) > 0) {
+				t.Errorf("amounts %v", n.Amounts)
+			}
+			if other := b.OfPod(podOf("other", "one")); len(other.Unsupported) > 0 {
+				t.Errorf("the other pods are refused too: %v", other.Unsupported)
+			}
+		})
+	}
+
+	t.Run("claims", func(t *testing.T) {
+		b, _ := example()
+		if n, want := b.OfPod(named("p", "c")), "ResourceClaim default/c not found; create it or correct spec.resourceClaims[0]"; !slices.Equal(n.Unsupported, []string{want}) {
+			t.Errorf("%q, want %q", n.Unsupported, want)
+		}
+		c := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c", DeletionTimestamp: &metav1.Time{}}}
+		c.Spec.Devices.Requests = []resourceapi.DeviceRequest{exactly("gpu", "gpu", 1)}
+		b.SetClaim("default/c", c)
+		if n, want := b.OfPod(named("p", "c")), "ResourceClaim default/c is being deleted; wait, or create it again"; !slices.Equal(n.Unsupported, []string{want}) {
+			t.Errorf("%q, want %q", n.Unsupported, want)
+		}
+		p := podOf("p", "one")
+		p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "one", ResourceClaimName: &c.Name}}
+		c.DeletionTimestamp = nil
+		if n, want := b.OfPod(p), "ResourceClaim default/c was not created for Pod default/p (Pod is not owner); delete one of them"; !slices.Equal(n.Unsupported, []string{want}) {
+			t.Errorf("%q, want %q", n.Unsupported, want)
+		}
+		p = podOf("p")
+		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c"}}
+		if n, want := b.OfPod(p), "spec.resourceClaims[0] names neither a ResourceClaim nor a ResourceClaimTemplate, which is not supported; set one of them"; !slices.Equal(n.Unsupported, []string{want}) {
+			t.Errorf("%q, want %q", n.Unsupported, want)
+		}
+	})
+
+	t.Run("devices of several nodes", func(t *testing.T) {
+		b, w := example()
+		s := w.slices[0].DeepCopy()
+		s.Name, s.Spec.NodeName, s.Spec.AllNodes, s.Spec.Pool.Name = "net", nil, new(true), "net"
+		b.SetSlice("net", s)
+		want := "devices of class gpu can be used from several nodes (their ResourceSlices have no nodeName), which is not supported; select devices of one node"
+		if n := b.OfPod(podOf("p", "one")); !slices.Equal(n.Unsupported, []string{want}) {
+			t.Errorf("%q, want %q", n.Unsupported, want)
+		}
+	})
+
+	t.Run("too many", func(t *testing.T) {
+		b, _ := example()
+		refused := 0
+		for i := range maxWants + 10 {
+			name := fmt.Sprintf("t%d", i)
+			b.SetTemplate("default/"+name, template(name, exactly("gpu", "gpu", 1, fmt.Sprintf("%d > 0", i))))
+			b.OfPod(podOf(name, name))
+		}
+		for i := range maxWants + 10 {
+			name := fmt.Sprintf("t%d", i)
+			if n := b.OfPod(podOf(name, name)); len(n.Unsupported) > 0 {
+				refused++
+			}
+		}
+		if refused != 10 {
+			t.Errorf("%d of %d are refused", refused, maxWants+10)
+		}
+	})
+}
+
+// TestSearchIsBounded: a claim over which the allocator would search for ages costs a bounded number of steps.
+func TestSearchIsBounded(t *testing.T) {
+	b, _ := example()
+	var list []resourceapi.Device
+	for i := range 60 {
+		list = append(list, device(fmt.Sprintf("x%d", i), fmt.Sprintf("m%d", i/2), "1Gi"))
+	}
+	s := sliceOn("n2", "n2", list...)
+	s.Spec.Driver = "slow.example.com"
+	b.SetSlice(s.Name, s)
+	b.SetClass("slow", class("slow", `device.driver == "slow.example.com"`))
+	// Twenty devices of distinct models, then three of one: every way to choose the twenty is tried.
+	x := template("slow", exactly("many", "slow", 20), exactly("three", "slow", 3))
+	x.Spec.Spec.Devices.Constraints = []resourceapi.DeviceConstraint{{DistinctAttribute: new(resourceapi.FullyQualifiedName("slow.example.com/model")), Requests: []string{"many"}},
+		{MatchAttribute: new(resourceapi.FullyQualifiedName("slow.example.com/model")), Requests: []string{"three"}}}
+	b.SetTemplate("default/slow", x)
+	if n := b.OfPod(podOf("p", "slow")); len(n.Unsupported) > 0 || len(n.Amounts) != 1 {
+		t.Fatalf("need %+v", n)
+	}
+	if got := b.OfNode("n2"); len(got) != 0 {
+		t.Errorf("free %v", got)
+	}
+}
+
+func TestTypes(t *testing.T) {
+	b, _ := example()
+	b.OfPod(podOf("p", "one"))
+	list, err := ParseTypeSlices(`
+- driver: gpu.example.com
+  devices:
+  - name: d0
+    attributes: {model: {string: a}}
+    capacity: {memory: {value: 16Gi}}
+  - name: d1
+    attributes: {model: {string: a}}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Changes()
+	if !b.SetType("g5.xlarge", list) || b.SetType("g5.xlarge", slices.Clone(list)) {
+		t.Error("SetType reports a change that there is not, or none that there is")
+	}
+	if x := b.Changes(); x.All || len(x.Nodes) > 0 {
+		t.Errorf("a type changes %+v", x)
+	}
+	if got := b.OfType("g5.xlarge"); got["devices/gpu"] != 2 {
+		t.Errorf("%v", got)
+	}
+	if got := b.OfNode("type:g5.xlarge"); got != nil {
+		t.Errorf("a type is a node: %v", got)
+	}
+	if !b.SetType("g5.xlarge", nil) || b.OfType("g5.xlarge") != nil || len(b.slices) != 1 || len(b.nodes) != 1 {
+		t.Error("a type that is gone has left something")
+	}
+}
+
+func TestParseTypeSlicesRejects(t *testing.T) {
+	for text, want := range map[string]string{
+		"[]":                                              "no slices; want a list of {driver, devices, sharedCounters}",
+		"- driver: g.example.com\n  devces: []":           `error unmarshaling JSON: while decoding JSON: json: unknown field "devces"`,
+		"- driver: g_x\n  devices: [{name: d}]":           `[0]: driver "g_x": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character`,
+		"- driver: g.example.com":                         "[0]: neither devices nor sharedCounters are set",
+		"- driver: g.example.com\n  devices: [{name: D}]": `[0]: devices[0].name "D": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character`,
+		"- driver: g.example.com\n  devices: [{name: d}, {name: d}]":                                       `[0]: devices[1].name "d" is used twice in one pool`,
+		"- driver: g.example.com\n  devices: [{name: d}]\n- driver: g.example.com\n  devices: [{name: d}]": `[1]: devices[0].name "d" is used twice in one pool`,
+		"- driver: g.example.com\n  devices: [{name: d, nodeName: n}]":                                     "[0]: devices[0]: nodeName, nodeSelector and allNodes are not allowed: a device belongs to the node",
+		"- driver: g.example.com\n  devices: [{name: d, attributes: {a: {int: 3, bool: true}}}]":           "[0]: devices[0].attributes[a]: 2 values; set one of int, bool, string and version",
+	} {
+		_, err := ParseTypeSlices(text)
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s:\n%v\nwant\n%s", text, err, want)
+		}
+	}
+}
+
+// TestLearning: a node to come has what a node of its type has published, but for what identifies one device.
+func TestLearning(t *testing.T) {
+	b, w := example()
+	b.OfPod(podOf("p", "one"))
+	s := w.slices[0].DeepCopy()
+	s.Spec.Devices[0].Attributes["UUID"] = resourceapi.DeviceAttribute{StringValue: new("GPU-1")}
+	s.Spec.Devices[0].Taints = []resourceapi.DeviceTaint{{Key: "broken", Effect: resourceapi.DeviceTaintEffectNoSchedule}}
+	b.SetSlice(s.Name, s)
+	got := b.SlicesOfNode("n1")
+	if len(got) != 1 || len(got[0].Devices) != 2 || len(got[0].Devices[0].Attributes) != 1 || got[0].Devices[0].Taints != nil {
+		t.Fatalf("%+v", got)
+	}
+	if len(s.Spec.Devices[0].Attributes) != 2 {
+		t.Error("the slice itself was changed")
+	}
+	b.SetType("g5.xlarge", got)
+	if b.OfType("g5.xlarge")["devices/gpu"] != 2 || b.OfNode("n1")["devices/gpu"] != 1 {
+		t.Errorf("type %v, node %v", b.OfType("g5.xlarge"), b.OfNode("n1"))
+	}
+	s = s.DeepCopy()
+	s.Spec.Pool.ResourceSliceCount = 2
+	b.SetSlice(s.Name, s)
+	if got := b.SlicesOfNode("n1"); got != nil {
+		t.Errorf("learned from an incomplete pool: %+v", got)
+	}
+	if b.SlicesOfNode("none") != nil {
+		t.Error("learned from nothing")
+	}
+}
+
+// BenchmarkThousandNodes takes in 1,000 nodes with 8 devices each, and 8,000 pods with 10 different claims.
+func BenchmarkThousandNodes(bench *testing.B) {
+	for bench.Loop() {
+		b := New()
+		b.SetClass("gpu", class("gpu", `device.driver == "gpu.example.com"`))
+		for i := range 10 {
+			name := fmt.Sprintf("t%d", i)
+			b.SetTemplate("default/"+name, template(name, exactly("gpu", "gpu", int64(i%3+1), requestSelectors[i%4])))
+			b.OfPod(podOf(name, name))
+		}
+		for i := range 1000 {
+			node := fmt.Sprintf("n%d", i)
+			var list []resourceapi.Device
+			for j := range 8 {
+				list = append(list, device(fmt.Sprintf("d%d", j), "a", "80Gi"))
+				list[j].Attributes["uuid"] = resourceapi.DeviceAttribute{StringValue: new(fmt.Sprintf("%s-%d", node, j))}
+			}
+			b.SetSlice(node, sliceOn(node, node, list...))
+			b.Changes()
+			b.OfNode(node)
+		}
+		for i := range 8000 {
+			p := podOf(fmt.Sprintf("p%d", i), fmt.Sprintf("t%d", i%10))
+			p.UID = types.UID(p.Name)
+			b.OfPod(p)
+		}
+	}
+}
