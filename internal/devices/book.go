@@ -9,6 +9,7 @@
 package devices
 
 import (
+	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -28,7 +29,7 @@ const (
 	maxWants      = 256    // different requests for a device in the cluster, by class, selectors and tolerations
 	maxSets       = 16     // resources of requests whose devices overlap
 	maxCount      = 128    // groups of devices counted on one node by the allocator
-	maxSearch     = 50_000 // steps of the allocator's search on one node for one resource
+	maxSearch     = 10_000 // steps of the allocator's search on one node for one resource
 	maxExpression = 512    // compiled CEL expressions kept
 )
 
@@ -39,6 +40,8 @@ type Book struct {
 	pools     map[poolID]map[string]*slice // by name of the slice
 	nodes     map[string]*node
 	types     map[string][]TypeSlice
+	typeTexts map[string]string           // types as JSON
+	alike     map[string]map[string]int64 // amounts of types with one text, of layout
 	claims    map[string]*claim
 	inPool    map[poolID]map[string]*claim // allocated claims, by key
 	templates map[string]*resourceapi.ResourceClaimTemplate
@@ -68,7 +71,7 @@ type Book struct {
 func New() *Book {
 	return &Book{
 		classes: map[string]*resourceapi.DeviceClass{}, slices: map[string]*slice{}, pools: map[poolID]map[string]*slice{},
-		nodes: map[string]*node{}, types: map[string][]TypeSlice{}, claims: map[string]*claim{}, inPool: map[poolID]map[string]*claim{},
+		nodes: map[string]*node{}, types: map[string][]TypeSlice{}, typeTexts: map[string]string{}, alike: map[string]map[string]int64{}, claims: map[string]*claim{}, inPool: map[poolID]map[string]*claim{},
 		templates: map[string]*resourceapi.ResourceClaimTemplate{}, pods: map[string]*podUse{}, users: map[string]map[string]bool{},
 		signatures: map[string]*signature{}, wants: map[string]*want{}, kinds: map[string]*kind{}, faults: map[string]string{}, links: map[link]int{}, linked: map[poolID]map[link]bool{},
 		expressions: cel.NewCache(maxExpression, celFeatures), layout: &layout{},
@@ -140,6 +143,7 @@ func (b *Book) SetClass(name string, c *resourceapi.DeviceClass) {
 	for _, n := range b.nodes {
 		n.layout = nil
 	}
+	clear(b.alike)
 	b.staleWants = true
 }
 
@@ -299,8 +303,10 @@ func (b *Book) SetType(key string, list []TypeSlice) bool {
 	delete(b.changed, name)
 	if len(list) == 0 {
 		delete(b.types, key)
+		delete(b.typeTexts, key)
 	} else {
-		b.types[key] = list
+		text, _ := json.Marshal(list)
+		b.types[key], b.typeTexts[key] = list, string(text)
 	}
 	return true
 }
@@ -322,8 +328,18 @@ func (b *Book) amountsOf(name string) map[string]int64 {
 		return nil
 	}
 	b.refresh()
-	if n.layout != b.layout {
-		n.amounts, n.layout = b.count(name, n), b.layout
+	if n.layout == b.layout {
+		return n.amounts
+	}
+	key, isType := strings.CutPrefix(name, typeNode)
+	text := b.typeTexts[key]
+	if isType && b.alike[text] != nil {
+		n.amounts = b.alike[text]
+	} else {
+		n.amounts = b.count(name, n)
+	}
+	if n.layout = b.layout; isType {
+		b.alike[text] = n.amounts
 	}
 	return n.amounts
 }

@@ -114,6 +114,7 @@ func (b *Book) refresh() {
 		}
 	} else {
 		b.all = true
+		clear(b.alike)
 	}
 	b.layout = l
 }

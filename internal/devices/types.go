@@ -24,7 +24,7 @@ type TypeSlice struct {
 	SharedCounters []resourceapi.CounterSet `json:"sharedCounters,omitempty"`
 }
 
-// ParseTypeSlices reads a YAML or JSON list of TypeSlices. Unknown fields are errors, and so are values that the API server would reject.
+// ParseTypeSlices reads a YAML or JSON list of [TypeSlice]. Unknown fields are errors, and so are values that the API server would reject.
 func ParseTypeSlices(text string) ([]TypeSlice, error) {
 	var list []TypeSlice
 	if err := yaml.UnmarshalStrict([]byte(text), &list); err != nil {
