@@ -68,7 +68,7 @@ func (p *controllerProcess) run(parent context.Context, registry *prometheus.Reg
 		if p.settings.groups != nil {
 			p.ctl.Background = append(p.ctl.Background, func(ctx context.Context) { p.keepNodeGroups(ctx, synced) })
 		}
-		p.ctl.Background = append(p.ctl.Background, p.keepProvisioners, p.headrooms.Run, p.deletionCosts.Run)
+		p.ctl.Background = append(p.ctl.Background, p.keepProvisioners, p.keepDevices, p.headrooms.Run, p.deletionCosts.Run)
 	}
 
 	loopEnded, released := make(chan struct{}), make(chan struct{})
@@ -120,6 +120,11 @@ func (p *controllerProcess) keepProvisioners(ctx context.Context) {
 	if err := write.Provisioners(ctx, p.client, p.settings.provisioners, p.settings.log); err != nil && ctx.Err() == nil {
 		p.failed <- err
 	}
+}
+
+// keepDevices keeps what was learned of the devices of instance types, until the context ends.
+func (p *controllerProcess) keepDevices(ctx context.Context) {
+	write.Devices(ctx, p.client, write.NewKept(p.client, p.flags.lease.Namespace, "devices.json"), p.settings.log)
 }
 
 // elect leads while this process holds the lease, or for good where there is no election. It returns when the context

@@ -110,3 +110,90 @@ func TestDevicesOnTheWay(t *testing.T) {
 		t.Errorf("%d cases", cases)
 	}
 }
+
+// Which devices a node to come has is what a NodeOverlay says, else what nodes of its type have published, else what EC2's labels say of its
+// GPUs. What was learned outlives the process; what nobody can read is an error, and changes nothing.
+func TestDevicesOfNodesToCome(t *testing.T) {
+	const class, pod = `
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {selectors: [{cel: {expression: 'device.driver == "gpu.nvidia.com" && device.attributes["gpu.nvidia.com"].type == "gpu" && device.capacity["gpu.nvidia.com"].memory.compareTo(quantity("20Gi")) >= 0'}}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: one}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}
+`, `---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec: {resourceClaims: [{name: gpu, resourceClaimName: one}], containers: [{name: c}]}
+`
+	const device = `attributes: {type: {string: gpu}}, capacity: {memory: {value: 40Gi}}}`
+	const node = `---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: n1}
+spec: {driver: gpu.nvidia.com, nodeName: n1, pool: {name: n1, generation: 1, resourceSliceCount: 1}, devices: [{name: a, ` + device + `, {name: b, ` + device + `]}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {node.kubernetes.io/instance-type: g1, karpenter.sh/nodepool: p}}
+status: {capacity: {cpu: "4", pods: "10"}}
+`
+	const overlay = `---
+apiVersion: karpenter.sh/v1alpha1
+kind: NodeOverlay
+metadata: {name: o, annotations: {dovetail.sh/resource-slices: '[{driver: gpu.nvidia.com, devices: [{name: a, ` + device + `]}]'}}
+spec: {requirements: [{key: node.kubernetes.io/instance-type, operator: In, values: [g1]}]}
+`
+	gpus := func(manufacturer, count, mib string) model.Labels {
+		return model.Labels{"karpenter.k8s.aws/instance-gpu-manufacturer": manufacturer, "karpenter.k8s.aws/instance-gpu-name": "a10g", "karpenter.k8s.aws/instance-gpu-count": count, "karpenter.k8s.aws/instance-gpu-memory": mib}
+	}
+	learned := ""
+	for _, c := range []struct {
+		what, objects, recalled string
+		g1, small               int64
+	}{
+		{"EC2's labels", "", "", 4, 0},
+		{"a node that has come", node, "", 2, 0},
+		{"a NodeOverlay", node + overlay, "", 1, 0},
+		{"an earlier process", "", "learned", 2, 0},
+		{"text that is no JSON", "", "{", 4, 0},
+	} {
+		m, err := Read("input", []byte(class+c.objects+pod))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.recalled == "learned" {
+			c.recalled = learned
+		}
+		if err := m.devices.Recall(c.recalled); (err != nil) != (c.recalled == "{") {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		s := state.New()
+		offering := []model.Offering{{Zone: "z", CapacityType: model.OnDemand, PriceMicro: 1, Available: true}}
+		labels := gpus("nvidia", "4", "24576")
+		labels[model.LabelInstanceType] = "g1"
+		s.Pools.SetPool(&model.NodePool{Name: "p", UID: "u", Types: []*model.InstanceType{
+			{Name: "g1", Labels: labels, Offerings: offering},
+			{Name: "small", Labels: gpus("nvidia", "1", "16384"), Offerings: offering},
+			{Name: "amd", Labels: gpus("amd", "1", "24576"), Offerings: offering},
+			{Name: "odd", Labels: gpus("nvidia", "many", "24576"), Offerings: offering},
+		}})
+		m.Feed(s)
+		d := s.Resources().Dim("devices/gpu")
+		types := s.Pools.FindPool("p").Types
+		for i, want := range []int64{c.g1, c.small, 0, 0} {
+			if have := types[i].Allocatable.At(d); have != want {
+				t.Errorf("%s: a node of type %s has %d devices, want %d", c.what, types[i].Name, have, want)
+			}
+		}
+		if c.objects == node {
+			if learned, err = m.devices.Learned(); err != nil || learned == "" {
+				t.Fatalf("learned %q: %v", learned, err)
+			}
+		}
+	}
+}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/devices"
 	"github.com/dovetail-sh/dovetail/internal/model"
-	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // Devices are the devices of dynamic resource allocation that a cluster has and that pods claim. It may be used by several goroutines.
@@ -30,6 +29,9 @@ type Devices struct {
 	taken  map[string]map[string]int64 // by node and resource: what the pods there count for
 	taught map[string]nodeKind         // by the name of a node that was learned from
 	stale  DeviceChanges
+
+	learned map[nodeKind][]devices.TypeSlice // what nodes have published
+	built   map[string]bool                  // of EC2's instance types: keys in the book, or that have no devices
 }
 
 // claimant is a pod with resource claims.
@@ -51,7 +53,7 @@ func (x DeviceChanges) IsEmpty() bool { return !x.All && !x.Types && len(x.Pods)
 
 // NewDevices returns Devices that hold no object.
 func NewDevices() *Devices {
-	return &Devices{changed: make(chan struct{}, 1), book: devices.New(), pods: map[string]claimant{}, taken: map[string]map[string]int64{}, taught: map[string]nodeKind{}}
+	return &Devices{changed: make(chan struct{}, 1), book: devices.New(), pods: map[string]claimant{}, taken: map[string]map[string]int64{}, taught: map[string]nodeKind{}, learned: map[nodeKind][]devices.TypeSlice{}, built: map[string]bool{}}
 }
 
 // Changed is sent to when Stale has something to return.
@@ -64,6 +66,13 @@ func (d *Devices) Stale() DeviceChanges {
 	out := d.stale
 	d.stale = DeviceChanges{}
 	return out
+}
+
+// IsAllStale reports whether Stale will return everything: nodes and instance types do not have yet what pods request by now.
+func (d *Devices) IsAllStale() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.stale.All
 }
 
 // change takes in a change of an object other than a pod or a node.
@@ -157,53 +166,6 @@ func (d *Devices) SetResourceClaimTemplate(key string, x *resourceapi.ResourceCl
 	d.change(func(b *devices.Book) { b.SetTemplate(key, x) })
 }
 
-// SetOverlay takes in the devices that a NodeOverlay says nodes to come have; none: it says nothing of devices.
-func (d *Devices) SetOverlay(name string, slices []devices.TypeSlice) {
-	d.change(func(b *devices.Book) { d.setType(overlayKey(name), slices) })
-}
-
-// Learn takes nodes to come of a node's NodePool and instance type, and those of its instance type in pools of which no node is known, to have the
-// devices that the node has. Devices of a node whose drivers have not published all yet teach nothing; what was learned of nodes outlives them.
-// A node is learned from once, and again when its slices have changed.
-func (d *Devices) Learn(n *corev1.Node) {
-	k := nodeKind{n.Labels[model.LabelNodePool], n.Labels[model.LabelInstanceType]}
-	if k.instanceType == "" {
-		return
-	}
-	d.change(func(b *devices.Book) {
-		if d.taught[n.Name] == k {
-			return
-		}
-		published := b.SlicesOfNode(n.Name)
-		if len(published) == 0 {
-			return
-		}
-		d.taught[n.Name] = k
-		d.setType(k.key(), published)
-		d.setType(nodeKind{"", k.instanceType}.key(), published)
-	})
-}
-
-// ForgetNode forgets that a node was learned from.
-func (d *Devices) ForgetNode(name string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.taught, name)
-}
-
-func (d *Devices) setType(key string, slices []devices.TypeSlice) {
-	if d.book.SetType(key, slices) {
-		d.stale.Types = true
-	}
-}
-
-// nodeKind is what nodes with the same devices have in common.
-type nodeKind struct{ pool, instanceType string } // the pool empty: any
-
-func (k nodeKind) key() string { return "learned/" + k.pool + "/" + k.instanceType }
-
-func overlayKey(name string) string { return "overlay/" + name }
-
 // OfPod returns what a pod needs of devices, and remembers the pod.
 func (d *Devices) OfPod(p *corev1.Pod) devices.Need {
 	key := Key(p)
@@ -265,35 +227,6 @@ func (d *Devices) OfNode(name string) map[string]int64 {
 		}
 	}
 	return out
-}
-
-// OfType returns how many devices a node to come of a pool and an instance type is expected to have: what a NodeOverlay says, else what
-// nodes of the type have published, those of the pool before others.
-func (d *Devices) OfType(pool string, t *model.InstanceType) map[string]int64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if t.DeviceOverlay != "" {
-		return d.book.OfType(overlayKey(t.DeviceOverlay))
-	}
-	for _, k := range []nodeKind{{pool, t.Name}, {"", t.Name}} {
-		if out := d.book.OfType(k.key()); out != nil {
-			return out
-		}
-	}
-	return nil
-}
-
-// DevicesOfTypes returns the devices of instance types as resources.
-func (t *Translator) DevicesOfTypes(d *Devices) state.DeviceSource { return typeDevices{t, d} }
-
-type typeDevices struct {
-	t *Translator
-	d *Devices
-}
-
-// OfType implements state.DeviceSource.
-func (x typeDevices) OfType(pool string, t *model.InstanceType) model.Resources {
-	return x.t.withAmounts(nil, x.d.OfType(pool, t))
 }
 
 // withAmounts adds amounts of resources by their names.

@@ -82,8 +82,15 @@ func (w *watcher) keepDevices(ctx context.Context) {
 	}
 }
 
-// translateDevices translates again what depends on devices and claims that have changed: pods before nodes, which have the more devices the
-// more pods are counted there.
+// settleDevices is translateDevices for all that was there at the start.
+func (w *watcher) settleDevices() {
+	for range 3 { // the second time finds nothing, as a rule
+		w.translateDevices()
+	}
+}
+
+// translateDevices translates again what depends on devices and claims that have changed: nodes and instance types before pods, which may have
+// waited for them.
 func (w *watcher) translateDevices() {
 	d := w.c.Seen.Devices
 	if d == nil {
@@ -93,13 +100,6 @@ func (w *watcher) translateDevices() {
 	if x.IsEmpty() {
 		return
 	}
-	w.podMu.Lock()
-	for key, p := range w.devicePods {
-		if x.All || x.Pods[key] {
-			w.setPod(p)
-		}
-	}
-	w.podMu.Unlock()
 	w.nodeMu.Lock()
 	nodes := x.Nodes
 	if x.All {
@@ -117,6 +117,13 @@ func (w *watcher) translateDevices() {
 	if x.All || x.Types {
 		w.emit(func(s *state.State) { s.Pools.SetDevices(w.t.DevicesOfTypes(d)) })
 	}
+	w.podMu.Lock()
+	for key, p := range w.devicePods {
+		if x.All || x.Pods[key] {
+			w.setPod(p)
+		}
+	}
+	w.podMu.Unlock()
 }
 
 // rememberDevices and forgetDevices keep which pods have claims. The caller holds podMu.

@@ -155,7 +155,7 @@ func watch(ctx context.Context, c *client.Client, t *translate.Translator, once 
 		}
 		w.followRest(ctx, &rest, hasProvisioners, classes)
 		waitFor(ctx, &rest)
-		w.translateDevices()
+		w.settleDevices()
 		if w.once == nil {
 			go w.keepDevices(ctx)
 		}

@@ -45,8 +45,13 @@ type watcher struct {
 	requests  *requestWatch // nil: the API server has no ProvisioningRequests
 }
 
+// setPod translates a pod. One that claims devices in a way that no pod did before is left to translateDevices, which comes soon: it would be
+// refused because nodes and instance types don't have such devices yet.
 func (w *watcher) setPod(p *corev1.Pod) {
 	m, f := w.t.Pod(p), w.t.PodFacts(p)
+	if m.Class.HasClaims && w.devicePods != nil && w.c.Seen.Devices.IsAllStale() {
+		return
+	}
 	w.emit(func(s *state.State) {
 		s.SetPod(m)
 		s.PodFacts.Set(f)

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package translate
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/devices"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// SetOverlay takes in the devices that a NodeOverlay says nodes to come have; none: it says nothing of devices.
+func (d *Devices) SetOverlay(name string, slices []devices.TypeSlice) {
+	d.change(func(b *devices.Book) { d.setType(overlayKey(name), slices) })
+}
+
+// Learn takes nodes to come of a node's NodePool and instance type, and those of its instance type in pools of which no node is known, to have the
+// devices that the node has. Devices of a node whose drivers have not published all yet teach nothing; what was learned of nodes outlives them.
+// A node is learned from once, and again when its slices have changed.
+func (d *Devices) Learn(n *corev1.Node) {
+	k := nodeKind{n.Labels[model.LabelNodePool], n.Labels[model.LabelInstanceType]}
+	if k.instanceType == "" {
+		return
+	}
+	d.change(func(b *devices.Book) {
+		if d.taught[n.Name] == k {
+			return
+		}
+		published := b.SlicesOfNode(n.Name)
+		if len(published) == 0 {
+			return
+		}
+		d.taught[n.Name] = k
+		d.learn(k, published)
+	})
+}
+
+// learn takes nodes to come of a kind, and those of its instance type in other pools, to have these devices. What differs without consequence,
+// such as the serial number of a device, is not learned again.
+func (d *Devices) learn(k nodeKind, published []devices.TypeSlice) {
+	changed := d.setType(k.key(), published)
+	if _, known := d.learned[k]; changed || !known {
+		d.learned[k] = published
+	}
+	d.setType(nodeKind{"", k.instanceType}.key(), published)
+}
+
+// mostLearnedBytes bounds the text of Learned: a ConfigMap, which other things are kept in too, holds 1 MiB.
+const mostLearnedBytes = 200 << 10
+
+// learnedDevices are the devices of nodes to come of a kind, as Learned writes them.
+type learnedDevices struct {
+	Pool         string              `json:"pool,omitempty"`
+	InstanceType string              `json:"instanceType"`
+	Slices       []devices.TypeSlice `json:"slices"`
+}
+
+// Learned returns what was learned of nodes, for Recall; empty if that is nothing. Of more than the text may hold, some kinds are left out.
+func (d *Devices) Learned() (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	kinds := slices.SortedFunc(maps.Keys(d.learned), func(a, b nodeKind) int {
+		return cmp.Or(cmp.Compare(a.pool, b.pool), cmp.Compare(a.instanceType, b.instanceType))
+	})
+	var list []json.RawMessage
+	size := 0
+	for _, k := range kinds {
+		b, err := json.Marshal(learnedDevices{k.pool, k.instanceType, d.learned[k]})
+		if err != nil {
+			return "", fmt.Errorf("write the devices of instance type %s: %w", k.instanceType, err)
+		}
+		if size += len(b) + 1; size > mostLearnedBytes {
+			break
+		}
+		list = append(list, b)
+	}
+	if list == nil {
+		return "", nil
+	}
+	text, err := json.Marshal(list)
+	return string(text), err
+}
+
+// Recall takes over what an earlier process has learned. What this one has learned by itself stays.
+func (d *Devices) Recall(text string) error {
+	var list []learnedDevices
+	if text == "" {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return fmt.Errorf("read the devices of instance types: %w", err)
+	}
+	d.change(func(*devices.Book) {
+		for _, x := range list {
+			k := nodeKind{x.Pool, x.InstanceType}
+			if _, known := d.learned[k]; !known && k.instanceType != "" && len(x.Slices) > 0 {
+				d.learn(k, x.Slices)
+			}
+		}
+	})
+	return nil
+}
+
+// ForgetNode forgets that a node was learned from.
+func (d *Devices) ForgetNode(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.taught, name)
+}
+
+// setType has the book know devices of nodes to come, and reports whether their amounts may have changed.
+func (d *Devices) setType(key string, slices []devices.TypeSlice) bool {
+	if !d.book.SetType(key, slices) {
+		return false
+	}
+	d.stale.Types = true
+	return true
+}
+
+// nodeKind is what nodes with the same devices have in common.
+type nodeKind struct{ pool, instanceType string } // the pool empty: any
+
+func (k nodeKind) key() string { return "learned/" + k.pool + "/" + k.instanceType }
+
+func overlayKey(name string) string { return "overlay/" + name }
+
+// OfType returns how many devices a node to come of a pool and an instance type is expected to have: what a NodeOverlay says, else what
+// nodes of the type have published, those of the pool before others, else what is known of EC2's types.
+func (d *Devices) OfType(pool string, t *model.InstanceType) map[string]int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if t.DeviceOverlay != "" {
+		return d.book.OfType(overlayKey(t.DeviceOverlay))
+	}
+	for _, k := range []nodeKind{{pool, t.Name}, {"", t.Name}} {
+		if out := d.book.OfType(k.key()); out != nil {
+			return out
+		}
+	}
+	return d.ofEC2(t)
+}
+
+// ofEC2 returns the devices of an EC2 instance type with NVIDIA GPUs, by its labels, as NVIDIA's DRA driver publishes them: one for each GPU. Of
+// what the driver says of a GPU only the type, the product and the memory are known before a node has come.
+func (d *Devices) ofEC2(t *model.InstanceType) map[string]int64 {
+	if t.Labels[awsv1.LabelInstanceGPUManufacturer] != "nvidia" {
+		return nil
+	}
+	name, count, memory := t.Labels[awsv1.LabelInstanceGPUName], t.Labels[awsv1.LabelInstanceGPUCount], t.Labels[awsv1.LabelInstanceGPUMemory]
+	key := "ec2/" + name + "/" + count + "/" + memory
+	if !d.built[key] {
+		d.built[key] = true
+		n, err := strconv.Atoi(count)
+		mib, memoryErr := strconv.ParseInt(memory, 10, 64)
+		if err != nil || memoryErr != nil || n < 1 || n > resourceapi.ResourceSliceMaxDevices {
+			return nil
+		}
+		of, product := "gpu", "NVIDIA "+strings.ToUpper(name)
+		slice := devices.TypeSlice{Driver: "gpu.nvidia.com"}
+		for i := range n {
+			slice.Devices = append(slice.Devices, resourceapi.Device{
+				Name:       "gpu-" + strconv.Itoa(i),
+				Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"type": {StringValue: &of}, "productName": {StringValue: &product}},
+				Capacity:   map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {Value: *resource.NewQuantity(mib<<20, resource.BinarySI)}},
+			})
+		}
+		d.setType(key, []devices.TypeSlice{slice})
+		d.note()
+	}
+	return d.book.OfType(key)
+}
+
+// DevicesOfTypes returns the devices of instance types as resources.
+func (t *Translator) DevicesOfTypes(d *Devices) state.DeviceSource { return typeDevices{t, d} }
+
+type typeDevices struct {
+	t *Translator
+	d *Devices
+}
+
+// OfType implements state.DeviceSource.
+func (x typeDevices) OfType(pool string, t *model.InstanceType) model.Resources {
+	return x.t.withAmounts(nil, x.d.OfType(pool, t))
+}

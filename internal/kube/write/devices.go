@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package write
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
+)
+
+// devicesEvery is how often it is looked whether devices were learned that are not kept yet.
+const devicesEvery = 10 * time.Second
+
+// Devices recalls what was learned of the devices of instance types, and keeps what is learned from then on, until the context ends.
+func Devices(ctx context.Context, c *client.Client, kept *Kept, log *slog.Logger) {
+	d := c.Seen.Devices
+	if d == nil {
+		return // the API server has no devices
+	}
+	tick := time.NewTicker(devicesEvery)
+	defer tick.Stop()
+	last, loaded := "", false
+	for {
+		var err error
+		if !loaded {
+			if last, err = kept.Load(ctx); err == nil {
+				loaded = true
+				if err = d.Recall(last); err != nil {
+					log.Warn("learned devices of instance types can't be read and are learned again", "error", err.Error())
+				}
+			}
+		}
+		if loaded {
+			var text string
+			if text, err = d.Learned(); err == nil && text != last {
+				if err = kept.Store(ctx, text); err == nil {
+					last = text
+				}
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			log.Warn("learned devices of instance types were not read or saved, trying again", "error", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
