@@ -11,11 +11,15 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
+var disrupted = model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}
+
+// ToleratesDrain reports whether a pod tolerates the taint of a drain, which therefore leaves it on its node until that is gone.
+func ToleratesDrain(p *model.Pod) bool { return model.Tolerated(disrupted, p.Class.Tolerations) }
+
 // drainNode moves a node's drain on, and reports whether it is over. No pod is evicted before the taint is on the node.
 func drainNode(in *Input, n *model.Node, deadline time.Time, forced bool, out *Output) bool {
 	c := in.Claim
 	u := plan.UpdateNode{Node: n.Name, UID: n.UID, Labels: map[string]string{}}
-	disrupted := model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}
 	tainted := hasTaint(n.Taints, disrupted)
 	if n.Labels[excludeBalancersLabel] == "" {
 		u.Labels[excludeBalancersLabel] = "karpenter"
@@ -58,11 +62,11 @@ func drainNode(in *Input, n *model.Node, deadline time.Time, forced bool, out *O
 // Tiers: the bands of priorities that the pool's node groups have, the lowest first, else one of all pods; in each
 // ordinary pods before critical ones, and of these the pods of workloads before those of DaemonSets. Pods that tolerate the taint, pods of DaemonSets that stay (keepsDaemonPod), and pods that have been deleting for too
 // long, are in none.
-func splitByDrainTier(in *Input, n *model.Node, disrupted model.Taint) (first, rest []*model.Pod) {
+func splitByDrainTier(in *Input, n *model.Node, taint model.Taint) (first, rest []*model.Pod) {
 	const tiersOfBand = 4
 	tiers := make([][]*model.Pod, tiersOfBand*(lastBand(in.Pool)+1))
 	for _, p := range n.Pods {
-		if p.Mirror || p.Terminal || model.Tolerated(disrupted, p.Class.Tolerations) || keepsDaemonPod(in, p) {
+		if p.Mirror || p.Terminal || model.Tolerated(taint, p.Class.Tolerations) || keepsDaemonPod(in, p) {
 			continue
 		}
 		if !p.Deleting.IsZero() && in.Now.Sub(p.Deleting) > in.Policy.StuckPod {

@@ -26,6 +26,7 @@ type Ended struct {
 	Owner       string `json:",omitempty"`
 	Created     time.Time
 	Ended       time.Time
+	Replaces    bool   `json:",omitempty"` // it was launched for the pods of nodes that a disruption command removes
 	Usable      bool   // the node was initialized
 	Stands      bool   // and is there
 	Node        string // empty: there was none
@@ -130,7 +131,7 @@ func (rd *reader) newEnded(c *model.Claim) (Ended, bool) {
 		}
 	}
 	n := rd.NodeFor(c)
-	x := Ended{Claim: c.Name, UID: c.UID, Pool: p.UID, Basis: cluster.LaunchBasis(p), Group: c.NodeGroup(), Created: c.Created, Ended: rd.Now,
+	x := Ended{Claim: c.Name, UID: c.UID, Pool: p.UID, Basis: cluster.LaunchBasis(p), Group: c.NodeGroup(), Created: c.Created, Ended: rd.Now, Replaces: c.Annotations[cluster.AnnotationCommand] != "",
 		Usable: c.Is(lifecycle.Initialized), Stands: c.Is(lifecycle.Initialized) && n != nil && n.Deleting.IsZero() && c.Deleting.IsZero() && rd.Interruptions[c.Name] == nil,
 		Node: c.NodeName, Cause: rd.causeOf(c, n), Micro: rd.priceOf(c)}
 	if n != nil {

@@ -80,6 +80,11 @@ func (ul *Launches) Review(nodes []solve.NewNode, whyNotBound func(*model.Pod) p
 			}
 			k := keyOf(ul.View, p)
 			for _, at := range open[k] {
+				if x := ul.mem.ended.list[at]; x.Replaces && lifecycle.ToleratesDrain(p) {
+					x.Counted = true // against nobody: the pods it was launched for ended with their node
+					ul.mem.ended.set(at, x)
+					continue
+				}
 				ul.count(at, ul.beneficiaryOf(p), whyNotBound(p))
 				counted = true
 			}
