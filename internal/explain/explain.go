@@ -55,7 +55,7 @@ func (ex *explanation) explain(subject string) (plan.Answer, error) {
 	ex.tellDrift(&a)
 	slices.SortStableFunc(a.Ways, func(x, y plan.Way) int {
 		return cmp.Or(compareDrift(x, y), cmp.Compare(y.Starts, x.Starts), cmp.Compare(unlikeliness(x), unlikeliness(y)), cmp.Compare(ex.wayDistance(x), ex.wayDistance(y)),
-			cmp.Compare(x.Then.NewMicro, y.Then.NewMicro))
+			compareRequests(x, y), cmp.Compare(x.Then.NewMicro, y.Then.NewMicro))
 	})
 	ex.moveToSource(&a)
 	dropLonger(&a)

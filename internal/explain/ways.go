@@ -4,6 +4,7 @@
 package explain
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -166,6 +167,22 @@ func unlikeliness(w plan.Way) (most int) {
 		most = max(most, n)
 	}
 	return most
+}
+
+// compareRequests orders ways that lower a request: after others, and what leaves the pod most of it first.
+func compareRequests(x, y plan.Way) int {
+	request := func(w plan.Way) (resource string, amount int64) {
+		for _, ch := range w.Changes {
+			if res, ok := bracketKey(ch.Field, "spec.containers[*].resources.requests"); ok {
+				v, _ := model.ParseAmount(model.DimOf(res), ch.Value)
+				return res, v
+			}
+		}
+		return "", 0
+	}
+	a, most := request(x)
+	b, other := request(y)
+	return cmp.Or(strings.Compare(a, b), cmp.Compare(other, most))
 }
 
 // dropLonger leaves out the ways that make all changes of an earlier one, and more.
