@@ -404,12 +404,14 @@ func newController(f *controllerFlags, s *controllerSettings, cluster *client.Cl
 	if s.statusName != "" {
 		status = write.NewGroupStatus(cluster, s.statusNamespace, s.statusName)
 	}
-	return controller.New(&controller.Controller{
+	ctl := controller.New(&controller.Controller{
 		ReadOnly: f.mode == modeShadow, Cluster: actor, Provider: cloud.NewSetAside(provider, cloud.Wall{}, setAsideFor), State: st, Ledger: ledger.New(f.ledgerSize),
 		Metrics: metrics.New(registry, version(), traits), Log: s.log, Config: f.config, Policy: policy,
 		Keeper: write.NewKept(cluster, f.lease.Namespace, "short.json"), Histories: write.NewHistories(cluster, f.lease.Namespace), Past: s.past,
 		Decisions: write.NewDecisions(cluster, f.lease.Namespace), Savings: write.NewSavings(cluster, f.lease.Namespace), GroupStatus: status, Expander: s.expander,
 	})
+	cluster.OnWrite(func(w client.Written) { ctl.WriteTold("write", w.Kind, write.AnswerOf(w)) })
+	return ctl
 }
 
 // newRegistry makes the registry of metrics, with those of the process itself.

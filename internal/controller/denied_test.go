@@ -313,6 +313,22 @@ func TestEveryWriteIsTold(t *testing.T) {
 	}
 }
 
+// What Dovetail keeps for itself is written by no Cluster: that it is refused is told on the object, and that it no longer is.
+func TestDeniedOwnObjectsAreTold(t *testing.T) {
+	r := &refuser{}
+	c := &Controller{Cluster: newToldCluster(r)}
+	for _, kind := range []string{"ConfigMap", "Lease"} {
+		r.events = nil
+		for _, err := range []error{nil, fmt.Errorf("write %s %q: %w: no changes today", kind, "ns/own", plan.ErrInvalid), nil, nil} {
+			c.WriteTold("write", kind, plan.WriteAnswer{Namespace: "ns", Name: "own", Err: err})
+		}
+		want := []string{kind + " own WriteDenied: The API server does not let Dovetail write this " + kind + ": no changes today", kind + " own WriteAccepted: " + plan.WriteAcceptedText("write this "+kind)}
+		if !slices.Equal(r.events, want) {
+			t.Errorf("told is %q, want %q", r.events, want)
+		}
+	}
+}
+
 // TestDeniedOutsideActions has writes refused that are no actions of a plan: what the launch of a machine writes into its claim, a notice of an interruption, the note of
 // a reboot. Each is told, and that it is refused no more.
 func TestDeniedOutsideActions(t *testing.T) {

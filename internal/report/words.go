@@ -15,7 +15,7 @@ import (
 var objectKinds = map[string]string{
 	"pod": "pod", "node": "node", "namespace": "namespace", "nodegroup": "node group", "nodepool": "NodePool", "provisioner": "Provisioner",
 	"nodeclaim": "NodeClaim", "instance": "instance", "poddisruptionbudget": "PodDisruptionBudget", "daemonset": "DaemonSet", "deployment": "Deployment", "replicaset": "ReplicaSet",
-	"capacityquota": "CapacityQuota", "resourcequota": "ResourceQuota", "capacitybuffer": "CapacityBuffer", "provisioningrequest": "ProvisioningRequest",
+	"configmap": "ConfigMap", "lease": "Lease", "capacityquota": "CapacityQuota", "resourcequota": "ResourceQuota", "capacitybuffer": "CapacityBuffer", "provisioningrequest": "ProvisioningRequest",
 	"podgroup.kueue.x-k8s.io": "Kueue pod group", "leaderworkerset": "LeaderWorkerSet group", "jobset": "JobSet",
 	"podgroup.scheduling.k8s.io": "PodGroup", "podgroup.scheduling.volcano.sh": "Volcano PodGroup", "podgroup.scheduling.x-k8s.io": "coscheduling PodGroup",
 }

@@ -97,6 +97,8 @@ type Client struct {
 	// Seen is what Watch has seen by this client, and what writes have answered since.
 	Seen Store
 
+	tellsWrites
+
 	config *rest.Config
 	http   *http.Client
 

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
@@ -79,7 +80,7 @@ func Lead(ctx context.Context, c *Client, l Lease, lead func(context.Context)) e
 		Lock: &lock{&resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: l.Name}, Client: client,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: l.Identity},
-		}, electing},
+		}, electing, func(err error) { c.Wrote(Written{Kind: "Lease", Namespace: l.Namespace, Name: l.Name, Err: err}) }},
 		LeaseDuration: l.Duration, RenewDeadline: l.Renew, RetryPeriod: l.Retry, ReleaseOnCancel: true, Name: l.Name,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(held context.Context) {
@@ -113,6 +114,7 @@ func Lead(ctx context.Context, c *Client, l Lease, lead func(context.Context)) e
 type lock struct {
 	resourcelock.Interface
 	electing context.Context
+	wrote    func(error)
 }
 
 // elects marks the contexts of all calls but those that give the lease up.
@@ -122,5 +124,23 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	if ctx.Value(elects{}) == nil && l.electing.Err() == nil {
 		return nil, nil, errors.New("the lease was not renewed in time, so that it may be another's: it runs out by itself")
 	}
-	return l.Interface.Get(ctx)
+	r, raw, err := l.Interface.Get(ctx)
+	if err != nil && !apierrors.IsNotFound(err) {
+		l.wrote(err)
+	}
+	return r, raw, err
+}
+
+// Create tells what becomes of it.
+func (l *lock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	err := l.Interface.Create(ctx, r)
+	l.wrote(err)
+	return err
+}
+
+// Update tells what becomes of it.
+func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	err := l.Interface.Update(ctx, r)
+	l.wrote(err)
+	return err
 }

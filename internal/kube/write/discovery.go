@@ -241,7 +241,7 @@ func orphaning(o metav1.Object) *metav1.DeleteOptions {
 // passing reports whether an error means that an object has changed, or gone if it was there: the watch will tell, and all of it is looked
 // at again.
 func passing(err error, there bool) bool {
-	return apierrors.IsConflict(err) || there && apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
+	return !deniedByAdmission(err) && (apierrors.IsConflict(err) || there && apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err))
 }
 
 // mark says on an object which groups it was made for.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -177,6 +178,8 @@ func event(kind, namespace, name, uid string, warn bool, reason, message string,
 		e.InvolvedObject.APIVersion = autoscalingv1beta1.GroupVersion.String()
 	case "ProvisioningRequest":
 		e.InvolvedObject.APIVersion = autoscalingv1beta1.Group + "/v1"
+	case "Lease":
+		e.InvolvedObject.APIVersion = coordinationv1.SchemeGroupVersion.String()
 	case "Deployment":
 		e.InvolvedObject.APIVersion = appsv1.SchemeGroupVersion.String()
 	case awsv1.KindEC2NodeClass:

@@ -52,12 +52,10 @@ func (g *GroupStatus) StoreGroupStatus(ctx context.Context, s *groupstatus.Statu
 	if err != nil {
 		return fmt.Errorf("encode the status of node groups: %w", err)
 	}
-	next := &corev1.ConfigMap{}
-	configmaps := g.client.Core.Put().Name(g.name)
-	err = g.client.Core.Get().Namespace(g.namespace).Resource("configmaps").Name(g.name).Do(ctx).Into(next)
+	next, err := getConfigMap(ctx, g.client, g.namespace, g.name)
+	there := err == nil
 	switch {
 	case apierrors.IsNotFound(err):
-		configmaps = g.client.Core.Post()
 		next = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: g.name}}
 	case err != nil:
 		return fmt.Errorf("read configmap %s/%s: %w", g.namespace, g.name, err)
@@ -69,8 +67,8 @@ func (g *GroupStatus) StoreGroupStatus(ctx context.Context, s *groupstatus.Statu
 		next.Annotations = map[string]string{}
 	}
 	next.Data[statusKey], next.Annotations[annotationLastUpdated] = string(text), s.Time
-	var written corev1.ConfigMap
-	if err := configmaps.Namespace(g.namespace).Resource("configmaps").Body(next).Do(ctx).Into(&written); err != nil {
+	written, err := putConfigMap(ctx, g.client, there, next)
+	if err != nil {
 		return fmt.Errorf("write configmap %s/%s: %w", g.namespace, g.name, err)
 	}
 	uid := string(written.UID)

@@ -48,8 +48,7 @@ func (h *Histories) name(shard int) string { return h.prefix + strconv.Itoa(shar
 
 // LoadHistories returns the entries of a ConfigMap, nil where there is none.
 func (h *Histories) LoadHistories(ctx context.Context, shard int) (map[string][]byte, error) {
-	var have corev1.ConfigMap
-	err := h.client.Core.Get().Namespace(h.namespace).Resource("configmaps").Name(h.name(shard)).Do(ctx).Into(&have)
+	have, err := getConfigMap(ctx, h.client, h.namespace, h.name(shard))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("read configmap %s/%s: %w", h.namespace, h.name(shard), err)
 	}
@@ -74,12 +73,8 @@ func (h *Histories) StoreHistories(ctx context.Context, shard int, entries map[s
 			Labels: map[string]string{"app.kubernetes.io/name": "dovetail"}},
 		BinaryData: entries,
 	}
-	configmaps := h.client.Core.Post()
-	if version != "" {
-		configmaps = h.client.Core.Put().Name(next.Name)
-	}
-	var written corev1.ConfigMap
-	if err := configmaps.Namespace(h.namespace).Resource("configmaps").Body(next).Do(ctx).Into(&written); err != nil {
+	written, err := putConfigMap(ctx, h.client, version != "", next)
+	if err != nil {
 		return fmt.Errorf("write configmap %s/%s: %w", h.namespace, next.Name, err)
 	}
 	h.setVersion(shard, written.ResourceVersion)

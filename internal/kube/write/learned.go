@@ -38,15 +38,14 @@ func (k *Kept) Load(ctx context.Context) (string, error) {
 }
 
 func (k *Kept) get(ctx context.Context) (*corev1.ConfigMap, error) {
-	var out corev1.ConfigMap
-	err := k.client.Core.Get().Namespace(k.namespace).Resource("configmaps").Name(k.name).Do(ctx).Into(&out)
+	out, err := getConfigMap(ctx, k.client, k.namespace, k.name)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read configmap %s/%s: %w", k.namespace, k.name, err)
 	}
-	return &out, nil
+	return out, nil
 }
 
 // Store writes the text, and leaves other entries as they are. Only the leader does.
@@ -67,10 +66,8 @@ func (k *Kept) write(ctx context.Context, text string, right func(have string) b
 		if err != nil {
 			return false, err
 		}
-		configmaps := k.client.Core.Post()
 		next := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: k.name}}
 		if have != nil {
-			configmaps = k.client.Core.Put().Name(k.name)
 			next = have.DeepCopy()
 		}
 		if !right(next.Data[k.key]) {
@@ -81,7 +78,7 @@ func (k *Kept) write(ctx context.Context, text string, right func(have string) b
 			next.Data = map[string]string{}
 		}
 		next.Data[k.key] = text
-		err = configmaps.Namespace(k.namespace).Resource("configmaps").Body(next).Do(ctx).Error()
+		_, err = putConfigMap(ctx, k.client, have != nil, next)
 		if passing(err, have != nil) && ctx.Err() == nil {
 			continue // another entry was written in between
 		}
