@@ -45,6 +45,7 @@ type Book struct {
 	claims    map[string]*claim
 	inPool    map[poolID]map[string]*claim // allocated claims, by key
 	templates map[string]*resourceapi.ResourceClaimTemplate
+	rules     map[string]*resourceapi.DeviceTaintRule
 
 	pods  map[string]*podUse
 	users map[string]map[string]bool // "claim <key>" or "template <key>" -> keys of the pods that use it
@@ -72,7 +73,7 @@ func New() *Book {
 	return &Book{
 		classes: map[string]*resourceapi.DeviceClass{}, slices: map[string]*slice{}, pools: map[poolID]map[string]*slice{},
 		nodes: map[string]*node{}, types: map[string][]TypeSlice{}, typeTexts: map[string]string{}, alike: map[string]map[string]int64{}, claims: map[string]*claim{}, inPool: map[poolID]map[string]*claim{},
-		templates: map[string]*resourceapi.ResourceClaimTemplate{}, pods: map[string]*podUse{}, users: map[string]map[string]bool{},
+		templates: map[string]*resourceapi.ResourceClaimTemplate{}, rules: map[string]*resourceapi.DeviceTaintRule{}, pods: map[string]*podUse{}, users: map[string]map[string]bool{},
 		signatures: map[string]*signature{}, wants: map[string]*want{}, kinds: map[string]*kind{}, faults: map[string]string{}, links: map[link]int{}, linked: map[poolID]map[link]bool{},
 		expressions: cel.NewCache(maxExpression, celFeatures), layout: &layout{},
 		changed: map[string]bool{}, changedPods: map[string]bool{},
@@ -101,11 +102,12 @@ type poolID struct{ driver, pool string }
 
 // slice is a ResourceSlice, and what is known of its devices.
 type slice struct {
-	object *resourceapi.ResourceSlice
-	node   string // empty: devices of no node, or of several
-	pool   poolID
-	met    []map[*want]bool // by device: the wants that it satisfies
-	kinds  []*kind          // by device
+	published *resourceapi.ResourceSlice
+	object    *resourceapi.ResourceSlice // published, with the taints of rules
+	node      string                     // empty: devices of no node, or of several
+	pool      poolID
+	met       []map[*want]bool // by device: the wants that it satisfies
+	kinds     []*kind          // by device
 }
 
 // node is a node, or a node to come, with devices.
@@ -148,9 +150,10 @@ func (b *Book) SetClass(name string, c *resourceapi.DeviceClass) {
 }
 
 // SetSlice stores a ResourceSlice; nil deletes it.
-func (b *Book) SetSlice(name string, o *resourceapi.ResourceSlice) {
-	old := b.slices[name]
+func (b *Book) SetSlice(name string, published *resourceapi.ResourceSlice) {
+	old, o := b.slices[name], b.tainted(published)
 	if old != nil && o != nil && equality.Semantic.DeepEqual(old.object.Spec, o.Spec) {
+		old.published = published
 		return
 	}
 	if old != nil {
@@ -160,7 +163,7 @@ func (b *Book) SetSlice(name string, o *resourceapi.ResourceSlice) {
 	if o == nil {
 		return
 	}
-	s := &slice{object: o, pool: poolID{o.Spec.Driver, o.Spec.Pool.Name}}
+	s := &slice{published: published, object: o, pool: poolID{o.Spec.Driver, o.Spec.Pool.Name}}
 	if o.Spec.NodeName != nil {
 		s.node = *o.Spec.NodeName
 	}
@@ -186,6 +189,58 @@ func (b *Book) SetSlice(name string, o *resourceapi.ResourceSlice) {
 	b.sortKinds(s)
 	b.linkPool(s.pool)
 	b.touchPool(s.pool)
+}
+
+// SetTaintRule stores a DeviceTaintRule; nil deletes it. It reports whether amounts of types may have changed.
+func (b *Book) SetTaintRule(name string, r *resourceapi.DeviceTaintRule) bool {
+	old := b.rules[name]
+	if old == nil && r == nil || old != nil && r != nil && equality.Semantic.DeepEqual(old.Spec, r.Spec) {
+		return false
+	}
+	if r == nil {
+		delete(b.rules, name)
+	} else {
+		b.rules[name] = r
+	}
+	types := false
+	for _, name := range slices.Sorted(maps.Keys(b.slices)) {
+		s := b.slices[name]
+		was := s.object
+		b.SetSlice(name, s.published)
+		if strings.HasPrefix(s.node, typeNode) && b.slices[name].object != was {
+			types = true
+			delete(b.changed, s.node)
+		}
+	}
+	if types {
+		clear(b.alike)
+	}
+	return types
+}
+
+// tainted returns a slice with the taints that rules add to its devices.
+func (b *Book) tainted(o *resourceapi.ResourceSlice) *resourceapi.ResourceSlice {
+	if o == nil {
+		return nil
+	}
+	out := o
+	for _, name := range slices.Sorted(maps.Keys(b.rules)) {
+		rule := &b.rules[name].Spec
+		s := rule.DeviceSelector
+		if s == nil || s.Driver != nil && *s.Driver != o.Spec.Driver || s.Pool != nil && *s.Pool != o.Spec.Pool.Name {
+			continue
+		}
+		for i := range o.Spec.Devices {
+			if s.Device != nil && *s.Device != o.Spec.Devices[i].Name {
+				continue
+			}
+			if out == o {
+				out = o.DeepCopy()
+			}
+			out.Spec.Devices[i].Taints = append(out.Spec.Devices[i].Taints, rule.Taint)
+		}
+	}
+	return out
 }
 
 func (b *Book) dropSlice(name string, s *slice) {

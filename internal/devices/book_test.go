@@ -149,6 +149,9 @@ func TestSharedClaim(t *testing.T) {
 	if n := b.OfPod(p2); !reflect.DeepEqual(n, want) {
 		t.Errorf("second, when allocated: %+v", n)
 	}
+	example := named("template/x", "shared")
+	example.UID = ""
+	b.OfPod(example)
 	b.ForgetPod("default/p1")
 	c = c.DeepCopy()
 	c.Status.ReservedFor[0].UID = p2.UID
@@ -346,6 +349,46 @@ func TestParseTypeSlicesRejects(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s:\n%v\nwant\n%s", text, err, want)
 		}
+	}
+}
+
+// TestTaintRules: a rule takes devices away, from nodes to come too if it names no pool.
+func TestTaintRules(t *testing.T) {
+	b, w := example()
+	b.OfPod(podOf("p", "one"))
+	list := []TypeSlice{{Driver: driver, Devices: w.slices[0].Spec.Devices}}
+	b.SetType("g5.xlarge", list)
+	b.Changes()
+	rule := &resourceapi.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: "r"}}
+	rule.Spec.Taint = resourceapi.DeviceTaint{Key: "broken", Effect: resourceapi.DeviceTaintEffectNoExecute}
+	for _, tt := range []struct {
+		selector       *resourceapi.DeviceTaintSelector
+		node, typ      int64
+		typeHasChanged bool
+	}{
+		{nil, 2, 2, false},
+		{&resourceapi.DeviceTaintSelector{Pool: new("n1"), Device: new("d0")}, 1, 2, false},
+		{&resourceapi.DeviceTaintSelector{Driver: new(driver), Device: new("d0")}, 1, 1, true},
+		{&resourceapi.DeviceTaintSelector{}, 0, 0, true},
+		{&resourceapi.DeviceTaintSelector{Driver: new("nic.example.com")}, 2, 2, true},
+	} {
+		rule = rule.DeepCopy()
+		rule.Spec.DeviceSelector = tt.selector
+		if got := b.SetTaintRule("r", rule); got != tt.typeHasChanged {
+			t.Errorf("%v: types have changed: %v", tt.selector, got)
+		}
+		if node, typ := b.OfNode("n1")["devices/gpu"], b.OfType("g5.xlarge")["devices/gpu"]; node != tt.node || typ != tt.typ {
+			t.Errorf("%v: the node has %d, the type %d", tt.selector, node, typ)
+		}
+		for _, name := range b.Changes().Nodes {
+			if name != "n1" {
+				t.Errorf("node %q has changed", name)
+			}
+		}
+	}
+	b.SetTaintRule("r", nil)
+	if got := b.OfNode("n1")["devices/gpu"]; got != 2 {
+		t.Errorf("without the rule: %d", got)
 	}
 }
 

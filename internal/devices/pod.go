@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -28,7 +29,8 @@ type podUse struct {
 	signature string          // key; empty: none
 }
 
-// OfPod returns what a pod needs of devices, and remembers that the pod uses its claims. The Need of a pod without claims is zero.
+// OfPod returns what a pod needs of devices, and remembers that the pod uses its claims. The Need of a pod without claims is zero. A name with a
+// slash, which no pod has, is that of an example for pods to come: it is no user of a claim that pods share.
 func (b *Book) OfPod(p *corev1.Pod) Need {
 	key := p.Namespace + "/" + p.Name
 	if len(p.Spec.ResourceClaims) == 0 {
@@ -43,7 +45,7 @@ func (b *Book) OfPod(p *corev1.Pod) Need {
 		if r.ResourceClaimTemplateName != nil {
 			use.objects["template "+p.Namespace+"/"+*r.ResourceClaimTemplateName] = true
 		}
-		if name, _, err := resourceclaim.Name(p, r); err == nil && name != nil {
+		if name, _, err := resourceclaim.Name(p, r); err == nil && name != nil && !strings.Contains(p.Name, "/") {
 			use.objects["claim "+p.Namespace+"/"+*name] = true
 		}
 	}
@@ -197,7 +199,7 @@ func (b *Book) need(key string, p *corev1.Pod) (Need, []*asks) {
 					need.Node = s.node
 				}
 			}
-		} else if shared {
+		} else if shared && len(users) > 0 {
 			// One of the pods is where the claim is allocated; the others follow it.
 			if leader := slices.Min(slices.Collect(maps.Keys(users))); leader != key {
 				refuse("waits until kube-scheduler has allocated %s, which pod %s uses too", object, leader)

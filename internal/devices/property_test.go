@@ -170,6 +170,9 @@ func TestOrderOfEventsIsIrrelevant(t *testing.T) {
 		for _, c := range w.claims {
 			add(func() { b.SetClaim("default/"+c.Name, c) })
 		}
+		for _, r := range w.rules {
+			add(func() { b.SetTaintRule(r.Name, r) })
+		}
 		// Detours: other objects first, under the same and other names.
 		for name, c := range other.classes {
 			b.SetClass(name, c)
@@ -187,6 +190,12 @@ func TestOrderOfEventsIsIrrelevant(t *testing.T) {
 			b.SetTemplate("default/"+s.Name, s)
 			if !slices.ContainsFunc(w.templates, func(o *resourceapi.ResourceClaimTemplate) bool { return o.Name == s.Name }) {
 				add(func() { b.SetTemplate("default/"+s.Name, nil) })
+			}
+		}
+		for _, r := range other.rules {
+			b.SetTaintRule(r.Name, r)
+			if !slices.ContainsFunc(w.rules, func(o *resourceapi.DeviceTaintRule) bool { return o.Name == r.Name }) {
+				add(func() { b.SetTaintRule(r.Name, nil) })
 			}
 		}
 		b.OfPod(podOf("gone", other.templates[0].Name))

@@ -28,21 +28,50 @@ type world struct {
 	slices    []*resourceapi.ResourceSlice
 	templates []*resourceapi.ResourceClaimTemplate
 	claims    []*resourceapi.ResourceClaim
+	rules     []*resourceapi.DeviceTaintRule
 }
 
 func (w *world) tell(b *Book) {
 	for name, c := range w.classes {
 		b.SetClass(name, c)
 	}
-	for _, s := range w.slices {
+	for i, s := range w.slices {
+		if i == 1 {
+			w.tellRules(b) // some slices come before, some after
+		}
 		b.SetSlice(s.Name, s)
 	}
+	w.tellRules(b)
 	for _, t := range w.templates {
 		b.SetTemplate(t.Namespace+"/"+t.Name, t)
 	}
 	for _, c := range w.claims {
 		b.SetClaim(c.Namespace+"/"+c.Name, c)
 	}
+}
+
+func (w *world) tellRules(b *Book) {
+	for _, r := range w.rules {
+		b.SetTaintRule(r.Name, r)
+	}
+}
+
+// published are the slices with the taints that rules add, as kube-scheduler sees them.
+func (w *world) published() []*resourceapi.ResourceSlice {
+	var list []*resourceapi.ResourceSlice
+	for _, s := range w.slices {
+		s = s.DeepCopy()
+		for _, r := range w.rules {
+			for i := range s.Spec.Devices {
+				d := &s.Spec.Devices[i]
+				if x := r.Spec.DeviceSelector; x != nil && (x.Driver == nil || *x.Driver == s.Spec.Driver) && (x.Pool == nil || *x.Pool == s.Spec.Pool.Name) && (x.Device == nil || *x.Device == d.Name) {
+					d.Taints = append(d.Taints, r.Spec.Taint)
+				}
+			}
+		}
+		list = append(list, s)
+	}
+	return list
 }
 
 // state is what the claims of the world have, computed without a Book.
@@ -72,7 +101,7 @@ func (w *world) state() structured.AllocatedState {
 // the claims of the world.
 func (w *world) allocate(node string, claims ...*resourceapi.ResourceClaim) (bool, error) {
 	ctx := klog.NewContext(context.Background(), logr.Discard())
-	allocator, err := structured.NewAllocator(ctx, features, w.state(), classes(w.classes), w.slices, New().expressions)
+	allocator, err := structured.NewAllocator(ctx, features, w.state(), classes(w.classes), w.published(), New().expressions)
 	if err != nil {
 		return false, err
 	}
@@ -168,6 +197,23 @@ func drawWorld(t *rapid.T) *world {
 		s := sliceOn("x", "shared", drawDevice(t, "net0", false))
 		s.Spec.NodeName, s.Spec.AllNodes = nil, new(true)
 		w.slices = append(w.slices, s)
+	}
+	for i := range rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "rules") {
+		r := &resourceapi.DeviceTaintRule{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("rule%d", i)}}
+		r.Spec.Taint = resourceapi.DeviceTaint{Key: "broken", Effect: resourceapi.DeviceTaintEffectNoSchedule}
+		if rapid.IntRange(0, 5).Draw(t, "selects devices") > 0 {
+			r.Spec.DeviceSelector = &resourceapi.DeviceTaintSelector{}
+			if rapid.Bool().Draw(t, "of a driver") {
+				r.Spec.DeviceSelector.Driver = new("nic.example.com")
+			}
+			if rapid.Bool().Draw(t, "of a pool") {
+				r.Spec.DeviceSelector.Pool = new("node0-0")
+			}
+			if rapid.Bool().Draw(t, "of a name") {
+				r.Spec.DeviceSelector.Device = new("d0")
+			}
+		}
+		w.rules = append(w.rules, r)
 	}
 	for i := range rapid.SampledFrom([]int{3, 2, 4, 1}).Draw(t, "templates") {
 		w.templates = append(w.templates, drawTemplate(t, w, fmt.Sprintf("t%d", i)))
