@@ -111,6 +111,27 @@ func TestDevicesOnTheWay(t *testing.T) {
 	}
 }
 
+// A DeviceTaintRule takes a device from those that are free, and from nodes to come if it names no pool.
+func TestTaintedDevices(t *testing.T) {
+	for selector, want := range map[string][2]int64{"": {2, 2}, "device: d1, pool: n1": {1, 2}, "device: d1": {1, 1}, "driver: nic.example.com": {2, 2}} {
+		rule := "---\napiVersion: resource.k8s.io/v1\nkind: DeviceTaintRule\nmetadata: {name: broken}\nspec: {taint: {key: broken, effect: NoSchedule}"
+		if selector != "" {
+			rule += ", deviceSelector: {" + selector + "}"
+		}
+		m, err := Read("input", []byte(deviceObjects(1, 1)+rule+"}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := state.New()
+		s.Pools.SetPool(&model.NodePool{Name: "p", UID: "u", Types: []*model.InstanceType{{Name: "t1"}}})
+		m.Feed(s)
+		d := s.Resources().Dim("devices/gpu.example.com")
+		if got := [2]int64{s.Snapshot(time.Time{}).Nodes[0].Allocatable.At(d), s.Pools.FindPool("p").Types[0].Allocatable.At(d)}; got != want {
+			t.Errorf("{%s}: the node and a node to come have %d devices, want %d", selector, got, want)
+		}
+	}
+}
+
 // Which devices a node to come has is what a NodeOverlay says, else what nodes of its type have published, else what EC2's labels say of its
 // GPUs. What was learned outlives the process; what nobody can read is an error, and changes nothing.
 func TestDevicesOfNodesToCome(t *testing.T) {

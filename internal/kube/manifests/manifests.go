@@ -89,6 +89,9 @@ func (m *Set) Keep(kind string, x metav1.Object) {
 	case *resourceapi.ResourceSlice:
 		m.devices.SetSlice(o.Name, o)
 		m.deviceObjects[kind+" "+o.Name] = true
+	case *resourceapi.DeviceTaintRule:
+		m.devices.SetDeviceTaintRule(o.Name, o)
+		m.deviceObjects[kind+" "+o.Name] = true
 	case *resourceapi.ResourceClaim:
 		defaultDeviceRequests(&o.Spec)
 		m.devices.SetResourceClaim(translate.Key(o), o)

@@ -156,6 +156,15 @@ func (d *Devices) SetSlice(name string, x *resourceapi.ResourceSlice) {
 	})
 }
 
+// SetDeviceTaintRule takes in a DeviceTaintRule; nil: it is gone.
+func (d *Devices) SetDeviceTaintRule(name string, x *resourceapi.DeviceTaintRule) {
+	d.change(func(b *devices.Book) {
+		if b.SetTaintRule(name, x) {
+			d.stale.Types = true
+		}
+	})
+}
+
 // SetResourceClaim takes in a ResourceClaim by namespace/name; nil: it is gone.
 func (d *Devices) SetResourceClaim(key string, x *resourceapi.ResourceClaim) {
 	d.change(func(b *devices.Book) { b.SetClaim(key, x) })

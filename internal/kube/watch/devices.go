@@ -25,7 +25,8 @@ func (w *watcher) servesDevices(ctx context.Context) error {
 		return err
 	}
 	w.c.Seen.Devices, w.devicePods = translate.NewDevices(), map[string]*corev1.Pod{}
-	return nil
+	w.taintRules, err = w.c.Serves(ctx, resourceapi.SchemeGroupVersion, "devicetaintrules") // since version 1.37
+	return err
 }
 
 // followDevices watches devices and the claims to them.
@@ -38,6 +39,11 @@ func (w *watcher) followDevices(ctx context.Context, wg *sync.WaitGroup) {
 	follow(ctx, w, wg, source{c.Resource, "deviceclasses", &resourceapi.DeviceClass{}}, &sync.Mutex{},
 		func(k string, x *resourceapi.DeviceClass) { d.SetDeviceClass(k, x) },
 		func(k string) { d.SetDeviceClass(k, nil) })
+	if w.taintRules {
+		follow(ctx, w, wg, source{c.Resource, "devicetaintrules", &resourceapi.DeviceTaintRule{}}, &sync.Mutex{},
+			func(k string, x *resourceapi.DeviceTaintRule) { d.SetDeviceTaintRule(k, x) },
+			func(k string) { d.SetDeviceTaintRule(k, nil) })
+	}
 	follow(ctx, w, wg, source{c.Resource, "resourceclaimtemplates", &resourceapi.ResourceClaimTemplate{}}, &sync.Mutex{},
 		func(k string, x *resourceapi.ResourceClaimTemplate) { d.SetResourceClaimTemplate(k, x) },
 		func(k string) { d.SetResourceClaimTemplate(k, nil) })

@@ -35,6 +35,7 @@ type watcher struct {
 	gangPods   map[string]map[string]*corev1.Pod // pods that name the object of a gang, by the gang and by key
 	gangOfPod  map[string]string                 // their gangs, by key
 	devicePods map[string]*corev1.Pod            // pods with resource claims; nil: the API server has no devices
+	taintRules bool                              // the API server has rules that taint devices
 	replicas   map[string]replicas               // by namespace/name of the ReplicaSet
 
 	nodeMu sync.Mutex
