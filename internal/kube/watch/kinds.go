@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,6 +89,11 @@ func kindsFor(c *client.Client, use kindUse) []objectKind {
 		kindOf[*dovetailv1alpha1.NodeGroupClass]("NodeGroupClass", recorded|surveyed|custom, source{c.Dovetail, "nodegroupclasses", &dovetailv1alpha1.NodeGroupClass{}}),
 		kindOf[*clusterapiv1alpha1.ClusterAPINodeClass]("ClusterAPINodeClass", recorded|surveyed|custom, source{c.ClusterAPI, "clusterapinodeclasses", &clusterapiv1alpha1.ClusterAPINodeClass{}}),
 		kindOf[*corev1.ResourceQuota]("ResourceQuota", surveyed, source{c.Core, "resourcequotas", &corev1.ResourceQuota{}}),
+		kindOf[*resourceapi.DeviceClass]("DeviceClass", surveyed, source{c.Resource, "deviceclasses", &resourceapi.DeviceClass{}}),
+		kindOf[*resourceapi.ResourceSlice]("ResourceSlice", surveyed, source{c.Resource, "resourceslices", &resourceapi.ResourceSlice{}}),
+		kindOf[*resourceapi.DeviceTaintRule]("DeviceTaintRule", surveyed, source{c.Resource, "devicetaintrules", &resourceapi.DeviceTaintRule{}}),
+		kindOf[*resourceapi.ResourceClaim]("ResourceClaim", surveyed, source{c.Resource, "resourceclaims", &resourceapi.ResourceClaim{}}),
+		kindOf[*resourceapi.ResourceClaimTemplate]("ResourceClaimTemplate", surveyed, source{c.Resource, "resourceclaimtemplates", &resourceapi.ResourceClaimTemplate{}}),
 		kindOf[*karpv1alpha5.Provisioner]("Provisioner", surveyed, source{c.Provisioner, "provisioners", &karpv1alpha5.Provisioner{}}),
 	}, func(k objectKind) bool { return k.uses&use == 0 })
 }
