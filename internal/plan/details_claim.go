@@ -245,30 +245,30 @@ func (d OfBindingUnfit) fields() Fields {
 	case UnfitGone:
 		f.Have = "the node is gone or being deleted"
 	case UnfitNotReady:
-		f.Want, f.Have = "a node that is Ready", "one that is not"
+		f.Want, f.Have = "a node that is Ready", "one that is not Ready"
 	case UnfitTaint:
 		f.Want, f.Have = "a toleration of the taint", d.What
 	case UnfitLabels:
-		f.Want, f.Have = "labels that the pod selects", "others"
+		f.Want, f.Have = "labels that the pod selects", "a node with other labels"
 	case UnfitResource:
 		dim := model.DimOf(d.What)
-		f.Want, f.Have = model.FormatAmount(dim, d.Need)+" of "+d.What, model.FormatAmount(dim, d.Have)
+		f.Want, f.Have = model.FormatAmount(dim, d.Need)+" of "+d.What, "a node with "+model.FormatAmount(dim, d.Have)+" of "+d.What+" free"
 	case UnfitPort:
 		f.Want, f.Have = d.What, "taken by "+string(d.Pod)
 	case UnfitVolume:
-		f.Want, f.Have = "a node that the volume of claim "+d.What+" can be attached to", "another"
+		f.Want, f.Have = "a node for the volume of claim "+d.What, "one that the volume of claim "+d.What+" can't be attached to"
 	case UnfitVolumeLimit:
-		f.Want, f.Have = strconv.FormatInt(d.Need, 10)+" volumes of driver "+d.What, "at most "+strconv.FormatInt(d.Have, 10)
+		f.Want, f.Have = strconv.FormatInt(d.Need, 10)+" volumes of driver "+d.What, "a node that can attach "+strconv.FormatInt(d.Have, 10)
 	case UnfitDriver:
 		f.Want, f.Have = "a node on which CSI driver "+d.What+" is registered", "one without CSI driver "+d.What
 	case UnfitPod:
 		f.Want, f.Have = "no pod on the node that its anti-affinity selects", string(d.Pod)
 	case UnfitRepelled:
-		f.Want, f.Have = "no pod by "+d.What+" with anti-affinity against it", "one"
+		f.Want, f.Have = "no pod by "+d.What+" with anti-affinity against it", "a pod that has some"
 	case UnfitNoHost:
-		f.Want, f.Have = "label "+d.What, "none"
+		f.Want, f.Have = "label "+d.What, "a node without it"
 	case UnfitSkew:
-		f.Want, f.Have = "a skew over hosts of at most "+strconv.FormatInt(d.Have, 10), strconv.FormatInt(d.Need, 10)
+		f.Want, f.Have = "a skew over hosts of at most "+strconv.FormatInt(d.Have, 10), "a skew over hosts of "+strconv.FormatInt(d.Need, 10)
 	}
 	return f
 }

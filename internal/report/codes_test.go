@@ -120,3 +120,14 @@ func TestEveryCode(t *testing.T) {
 		t.Errorf("%s differs; go test ./internal/report -run TestEveryCode -args -update writes:\n%s", file, have)
 	}
 }
+
+// TestUnfitStandsAlone holds that what a node has instead of what a pod needs is understood without the rest of the sentence: the reason of an
+// unused launch says nothing else.
+func TestUnfitStandsAlone(t *testing.T) {
+	for cause := plan.UnfitGone; cause <= plan.UnfitSkew; cause++ {
+		r := plan.Reason{Code: plan.BindingUnfit, Detail: plan.OfBindingUnfit{Filter: plan.FilterVolumes, Cause: cause, What: "WHAT", Pod: "pod/NAMESPACE/NAME", Need: 2, Have: 1}}
+		if said := r.Summary(); len(strings.Fields(said)) < 4 && !strings.Contains(said, "WHAT") && !strings.Contains(said, "NAME") {
+			t.Errorf("cause %d is told as %q", cause, said)
+		}
+	}
+}
