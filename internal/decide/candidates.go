@@ -169,6 +169,11 @@ func (ca *candidates) budgetLeft(pool *model.NodePool, cause plan.Code) (int64, 
 	return disrupt.AllowedDisruptions(pool, ca.budgetCounts[pool.Name], cause, ca.Now)
 }
 
+// isDeadAndEmpty reports whether a machine runs no pods and is not ready: budgets count it as unavailable already, and without it no less is available.
+func (ca *candidates) isDeadAndEmpty(u *disrupt.Candidate, cause plan.Code) bool {
+	return cause == plan.Empty && isCounted(u.Claim) && !u.Node.Ready && u.IsEmpty()
+}
+
 // countDown counts n more machines of a pool as going, for its budgets.
 func (ca *candidates) countDown(pool *model.NodePool, n int64) {
 	k := ca.budgetCounts[pool.Name]
@@ -192,9 +197,14 @@ func (ca *candidates) ofClaim(c *model.Claim) *disrupt.Candidate {
 	return nil
 }
 
-// budgetLeftFor is how many machines of a pool more may go for a cause. The repair of one that is not initialized needs no
-// budget, since budgets don't count it.
+// budgetLeftFor is how many machines of a pool more may go for a cause, this one first. The repair of one that is not initialized needs no
+// budget, since budgets don't count it, and those that are dead and empty do not use the budget up that they need themselves.
 func (ca *candidates) budgetLeftFor(u *disrupt.Candidate, cause plan.Code) (int64, plan.Reason) {
+	if ca.isDeadAndEmpty(u, cause) {
+		n := ca.budgetCounts[u.Pool.Name]
+		n.Unavailable = n.Going
+		return disrupt.AllowedDisruptions(u.Pool, n, cause, ca.Now)
+	}
 	left, why := ca.budgetLeft(u.Pool, cause)
 	if cause == plan.Unhealthy && !u.Initialized {
 		left = max(left, 1)

@@ -235,7 +235,11 @@ func (dc *disruptionCommands) abortCause(m *cluster.Command) (code plan.Code, wh
 	for _, c := range m.Candidates {
 		if pool := dc.Pool(c.Pool); pool != nil && !pools[c.Pool] {
 			pools[c.Pool] = true
-			if left, why := dc.candidates.budgetLeft(pool, m.Cause); left < 0 {
+			left, why := dc.candidates.budgetLeft(pool, m.Cause)
+			if u := dc.candidates.ofClaim(c); u != nil {
+				left, why = dc.candidates.budgetLeftFor(u, m.Cause)
+			}
+			if left < 0 {
 				return plan.Aborted, string(why.Code) + " " + plan.DetailOf[plan.OfBudget](why).Field()
 			}
 		}

@@ -32,7 +32,7 @@ func (se *disruptionSearch) startEmpty() {
 			}
 			continue
 		}
-		if left, _ := se.candidates.budgetLeft(pool, plan.Empty); left <= 0 {
+		if left, _ := se.candidates.budgetLeftFor(u, plan.Empty); left <= 0 {
 			se.wakeAt(se.Now.Add(10 * time.Second)) // a schedule may open, another node may be gone
 			continue
 		}

@@ -42,6 +42,7 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 	if _, short := ex.CameShort(p); !short {
 		reasons = ex.ownFirst(ex.s, p, reasons)
 	}
+	ex.addUnusableNodes(a, reasons)
 	const most = 8 // pools, nearest miss first, for which a way is looked for
 	alike := ex.waitingLike(p)
 	for i, r := range reasons {
@@ -64,6 +65,25 @@ func (ex *explanation) ownFirst(s *model.Snapshot, p *model.Pod, next []plan.Rea
 		return own
 	}
 	return next
+}
+
+// addUnusableNodes says which nodes count against the limits of NodePools that refuse a pod, though no pod can run on them.
+func (ex *explanation) addUnusableNodes(a *plan.Answer, reasons []plan.Reason) {
+	for _, c := range ex.s.Claims {
+		n := ex.NodeOf(c)
+		if n == nil || n.Ready || !slices.ContainsFunc(reasons, func(r plan.Reason) bool { return r.Code == plan.Limit && r.Pool == c.Pool }) {
+			continue
+		}
+		state := "which is not Ready"
+		switch {
+		case !c.Deleting.IsZero():
+			state += " and is being deleted since " + c.Deleting.UTC().Format(time.RFC3339)
+		case !c.Is(lifecycle.Initialized):
+			state += " yet"
+		}
+		addFact(a, "counts against the limit of nodepool/"+c.Pool, "node/"+n.Name+", "+state)
+		a.Related = append(a.Related, "node/"+n.Name)
+	}
 }
 
 // demandFinding is a reason for which no node is launched for a pod, with the time at which a part of a plan that is withheld is tried again.
