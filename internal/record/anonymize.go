@@ -202,6 +202,7 @@ const (
 	provider    treatment = "provider"
 	owner       treatment = "owner"
 	podSpec     treatment = "pod"
+	command     treatment = "command"
 	plain       treatment = "plain"
 )
 

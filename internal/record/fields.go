@@ -6,6 +6,7 @@ package record
 import (
 	_ "embed"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 )
@@ -136,6 +137,9 @@ func project(kind string, object map[string]any, a *Anonymizer) map[string]any {
 	return out
 }
 
+// commandText is the message of a condition that names a disruption command. What else messages say is for people.
+var commandText = regexp.MustCompile(`^move [a-z0-9]{10}$`)
+
 // fields returns what is kept of a value with fields below it; nil: nothing.
 func (p *projection) fields(f *field, v any) any {
 	switch v := v.(type) {
@@ -150,6 +154,10 @@ func (p *projection) fields(f *field, v any) any {
 				x = p.fields(below, x)
 			case below.of == annotations:
 				x = p.annotations(x)
+			case below.of == command:
+				if text, _ := x.(string); !commandText.MatchString(text) {
+					x = nil
+				}
 			case p.a != nil:
 				x = p.replaced(below.of, k, v, x)
 			}
