@@ -21,6 +21,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/record"
 	"github.com/dovetail-sh/dovetail/internal/replay"
@@ -40,6 +41,7 @@ type replayFlags struct {
 	compare string
 	failIf  string
 	boot    time.Duration
+	check   bool
 	priceFlags
 	output, scheduler string
 }
@@ -79,13 +81,14 @@ terminated. An interrupted replay prints a partial result.`,
 	g.StringVar(&f.compare, "compare", "", "Also replay with the NodePools of the recording. The only value is current")
 	g.StringVar(&f.failIf, "fail-if", "", "Exit with status 1 if this CEL expression is true for a replay of -f, for example 'dollars > 1.05 * current || waiting.p99 > 120s' (docs/REPLAY.md#as-a-gate)")
 	g.DurationVar(&f.boot, "boot", -1, "Time from the launch of a node until it is Ready. A negative duration means as recorded")
+	g.BoolVar(&f.check, "check-decisions", false, "Also decide on the recorded cluster at each instant, and compare with what Dovetail did. For recordings of Dovetail (docs/REPLAY.md#accuracy)")
 	f.priceFlags.add(g, catalogUsage)
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
 	addOutput(g, &f.output)
 	return c
 }
 
-func (f *replayFlags) check() error {
+func (f *replayFlags) validate() error {
 	if err := checkOutput(f.output); err != nil {
 		return err
 	}
@@ -120,7 +123,7 @@ func (f *replayFlags) columns() (out []replayColumn) {
 
 // runReplay replays a recording. Unlike other verbs that only answer, it writes what it has when it is interrupted.
 func runReplay(c *cobra.Command, f replayFlags, path string) error {
-	if err := f.check(); err != nil {
+	if err := f.validate(); err != nil {
 		return err
 	}
 	var condition *replayGate
@@ -173,6 +176,9 @@ func replayed(ctx context.Context, f replayFlags, path string, shown *progress, 
 		return nil, err
 	}
 	r := in.recording
+	if f.check && !r.Trace.Own {
+		return nil, fmt.Errorf("--check-decisions: %s is not a recording of a cluster that Dovetail ran: no NodeClaim of it was launched by Dovetail", path)
+	}
 	out := &report.Replay{Recording: path, From: r.Trace.From, To: r.Trace.To, Catalog: in.cat.Name, PricesAsOf: in.cat.PricesAsOf, Problems: r.Problems, Assumed: r.Assumed}
 	recorded := report.ReplayColumnOf(recordedColumn, replay.Measure(r.Trace, in.types))
 	recorded.Measured = true
@@ -203,7 +209,37 @@ func replayed(ctx context.Context, f replayFlags, path string, shown *progress, 
 			break
 		}
 	}
+	if f.check && !out.Partial {
+		if out.Check, out.Partial, err = in.checkDecisions(ctx, f, shown); err != nil {
+			return nil, err
+		}
+	}
 	return out, nil
+}
+
+// checkDecisions decides on the recorded cluster. partial reports whether it was interrupted.
+func (in *replayInput) checkDecisions(ctx context.Context, f replayFlags, shown *progress) (c *report.ReplayCheck, partial bool, err error) {
+	v, _, err := in.variant(ctx, f, replayColumn{name: currentColumn})
+	if err != nil {
+		return nil, false, err
+	}
+	t := in.recording.Trace
+	v.Progress = func(at time.Time) bool {
+		shown.at("checking decisions: %s of %s", at.Sub(t.From).Round(time.Minute), t.To.Sub(t.From).Round(time.Minute))
+		return ctx.Err() == nil
+	}
+	followed, err := in.recording.Follow(v, in.scheduler)
+	if err != nil {
+		return nil, false, err
+	}
+	c = &report.ReplayCheck{Recorded: followed.Recorded, Same: followed.Same, Added: followed.Added}
+	for _, d := range followed.Differing {
+		c.Missing = append(c.Missing, fmt.Sprintf("%s %s %s", d.At.UTC().Format(time.RFC3339), d.Kind, d.Object))
+	}
+	if n := followed.Recorded - followed.Same - len(c.Missing); n > 0 {
+		c.Missing = append(c.Missing, fmt.Sprintf("and %d more", n))
+	}
+	return c, followed.Partial, nil
 }
 
 // notesOf says what a replay could not do as recorded.
@@ -225,6 +261,7 @@ type replayInput struct {
 	recording *recording.Recording
 	cat       *catalog.Catalog
 	types     []*model.InstanceType
+	scheduler translate.SchedulerDefaults
 }
 
 func readReplay(f replayFlags, path string, shown *progress, warnings io.Writer) (*replayInput, error) {
@@ -240,7 +277,7 @@ func readReplay(f replayFlags, path string, shown *progress, warnings io.Writer)
 		return nil, err
 	}
 	table := state.NewResourceTable()
-	in := &replayInput{cat: cat, types: cat.InstanceTypes(table.Dim)} // first, so that the numbers of resources do not depend on the input
+	in := &replayInput{cat: cat, types: cat.InstanceTypes(table.Dim), scheduler: scheduler} // first, so that the numbers of resources do not depend on the input
 	shown.at("reading %s", path)
 	if in.recording, err = recording.Read(path, scheduler, table); err != nil {
 		return nil, err

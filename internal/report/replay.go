@@ -29,6 +29,16 @@ type Replay struct {
 	Problems   []string       `json:"problems,omitempty"`
 	Assumed    []string       `json:"assumed,omitempty"`
 	Columns    []ReplayColumn `json:"columns"`
+
+	Check *ReplayCheck `json:"check,omitempty"` // with --check-decisions
+}
+
+// ReplayCheck compares what Dovetail decides on the recorded cluster at each instant with what was recorded next.
+type ReplayCheck struct {
+	Recorded int      `json:"recorded"` // launches, removals and evictions
+	Same     int      `json:"same"`
+	Added    int      `json:"added"` // decided for some seconds on end, and not recorded
+	Missing  []string `json:"missing,omitempty"`
 }
 
 // ReplayColumn is one column of the table: the recording itself, or a replay.
@@ -149,6 +159,10 @@ func ReplayText(w io.Writer, r *Replay) error {
 				d.Recorded, c.Name, d.Same, d.Shifted, d.Missing, d.Added)
 		}
 		section("Notes on "+c.Name, c.Notes)
+	}
+	if k := r.Check; k != nil {
+		fmt.Fprintf(out, "\nOn the recorded cluster, this version of Dovetail makes %d of %d recorded launches, removals and evictions again, and %d others.\n", k.Same, k.Recorded, k.Added)
+		section("Not made again", k.Missing)
 	}
 	section("Not read", r.Problems)
 	section("Assumed", r.Assumed)

@@ -156,5 +156,5 @@ func (l *lab) seeCompleted(p *model.Pod) {
 }
 
 func versionOf(kind string) string {
-	return cmp.Or(map[string]string{"NodeClaim": "karpenter.sh/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1"}[kind], "v1")
+	return cmp.Or(map[string]string{"NodeClaim": "karpenter.sh/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "PodDisruptionBudget": "policy/v1"}[kind], "v1")
 }

@@ -54,6 +54,7 @@ type lab struct {
 
 	daemonSets []*appsv1.DaemonSet
 	jitters    bool // it waits from 5 to 100 ms for more changes, another time for each
+	calls      bool // what it does takes time: from one look at the cluster to the next it is 5 to 100 ms
 
 	micro float64 // what machines have cost since the recording began
 }
@@ -146,13 +147,6 @@ func (l *lab) record(path string) {
 		l.tb.Fatal(err)
 	}
 	l.w.Set("karpenter.sh/v1", "NodePool", "default", nodePool("default"))
-	for _, x := range l.Workloads {
-		if x.Guarded {
-			m := intstr.FromInt32(int32(x.MinHealthy))
-			l.w.Set("policy/v1", "PodDisruptionBudget", "default/"+x.Name, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: x.Name},
-				Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &m, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": x.Name}}}})
-		}
-	}
 	for _, d := range l.daemonSets {
 		l.w.Set("apps/v1", "DaemonSet", d.Namespace+"/"+d.Name, d)
 	}
@@ -165,6 +159,10 @@ func (l *lab) record(path string) {
 
 // play lets time pass, and records what changes.
 func (l *lab) play(d time.Duration) {
+	if l.calls {
+		l.tick(l.Now.Add(d))
+		return
+	}
 	err := l.Play(l.Now.Add(d), func(span time.Duration) bool {
 		if l.jitters {
 			l.Controller.Batch.Idle = time.Duration(5+l.rand.IntN(96)) * time.Millisecond
@@ -180,6 +178,23 @@ func (l *lab) play(d time.Duration) {
 	})
 	if err != nil {
 		l.tb.Fatal(err)
+	}
+}
+
+// tick lets time pass as play does, with calls that take time.
+func (l *lab) tick(end time.Time) {
+	for l.Now.Before(end) {
+		l.Controller.State.SetNow(l.Now) // of what it is shown next
+		l.Tick()
+		l.see()
+		if err := l.w.Flush(); err != nil {
+			l.tb.Fatal(err)
+		}
+		next := l.Now.Add(time.Duration(5+l.rand.IntN(96)) * time.Millisecond)
+		if l.Controller.IsQuiet() {
+			next = model.LaterOf(next, model.EarlierOf(l.NextEvent(), model.EarlierOf(l.Controller.Next, end)))
+		}
+		l.Now = model.EarlierOf(next, end)
 	}
 }
 
@@ -216,6 +231,9 @@ func (l *lab) see() {
 		})
 	}
 	l.seeSets(put)
+	for _, b := range l.Controller.State.Snapshot(l.Now).PDBs {
+		put("PodDisruptionBudget", b.Key(), b, func() any { return budgetObject(b) })
+	}
 	for _, k := range slices.Sorted(maps.Keys(l.Claims)) {
 		put("NodeClaim", k, l.Claims[k], func() any { return l.claimObject(l.Claims[k]) })
 	}
@@ -238,6 +256,13 @@ func (l *lab) see() {
 			l.w.Delete(kind, key)
 		}
 	}
+}
+
+func budgetObject(b *model.PDB) *policyv1.PodDisruptionBudget {
+	m := intstr.Parse(b.MinAvailable)
+	return &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: b.Namespace, Name: b.Name},
+		Spec:   policyv1.PodDisruptionBudgetSpec{MinAvailable: &m, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": b.Name}}},
+		Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: b.DisruptionsAllowed, CurrentHealthy: b.Healthy, DesiredHealthy: b.Desired, ExpectedPods: b.Expected}}
 }
 
 func stamp(at time.Time) metav1.Time { return metav1.Time{Time: at} }
@@ -315,7 +340,7 @@ func (l *lab) claimObject(c *model.Claim) any {
 	}
 	for _, k := range slices.Sorted(maps.Keys(c.Conditions)) {
 		x := c.Conditions[k]
-		o.Status.Conditions = append(o.Status.Conditions, metav1.Condition{Type: k, Status: metav1.ConditionStatus(x.Status), Reason: x.Reason, LastTransitionTime: stamp(x.Since)})
+		o.Status.Conditions = append(o.Status.Conditions, metav1.Condition{Type: k, Status: metav1.ConditionStatus(x.Status), Reason: x.Reason, Message: x.Message, LastTransitionTime: stamp(x.Since)})
 	}
 	return o
 }

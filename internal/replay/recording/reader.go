@@ -12,25 +12,15 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
-	"github.com/dovetail-sh/dovetail/internal/record"
 	"github.com/dovetail-sh/dovetail/internal/replay"
 )
 
 // reader reads a recording into a Trace.
 type reader struct {
+	stream
 	out    *Recording
 	t      *translate.Translator
 	lookup *manifests.Set
-
-	now       time.Time
-	shift     time.Duration // added to the times of this run, so that none is before that of the last line
-	backwards int
-	most      time.Duration
-
-	snapshot []record.Change // of the run that begins, until it is complete
-	syncing  bool
-	first    bool            // the first snapshot is taken in
-	have     map[string]bool // kind and key of all objects that there are
 
 	classes     map[string]*model.Class
 	owners      map[string]*ownerLife // by key
@@ -83,11 +73,6 @@ func (r *reader) assume(text string) {
 	if !slices.Contains(r.out.Assumed, text) {
 		r.out.Assumed = append(r.out.Assumed, text)
 	}
-}
-
-// latest returns an instant of this run, not before any other.
-func (r *reader) latest(at time.Time) time.Time {
-	return model.LaterOf(at.Add(r.shift), r.now)
 }
 
 func (r *reader) intern(c *model.Class) *model.Class {

@@ -13,7 +13,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
@@ -55,17 +54,18 @@ func Read(path string, scheduler translate.SchedulerDefaults, table *state.Resou
 	r := &reader{
 		out:    &Recording{Path: path, Trace: &replay.Trace{}, Table: table, base: map[string]json.RawMessage{}},
 		lookup: lookup, t: &translate.Translator{Table: table, Lookup: lookup, Defaults: scheduler},
-		classes: map[string]*model.Class{}, have: map[string]bool{}, owners: map[string]*ownerLife{}, sets: map[string]*setLife{},
+		classes: map[string]*model.Class{}, owners: map[string]*ownerLife{}, sets: map[string]*setLife{},
 		pods: map[string]*podLife{}, nodes: map[string]*nodeLife{}, claims: map[string]*replay.Claim{}, last: map[string]any{}, generations: map[string]int64{},
 	}
-	report, err := record.Read(path, record.Visitor{Begin: r.begin, Synced: r.synced, Change: r.change})
+	r.stream = newStream(r.take)
+	report, err := record.Read(path, r.visitor())
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range report.Problems {
 		r.out.Problems = append(r.out.Problems, p.String())
 	}
-	if r.out.Trace.From.IsZero() {
+	if r.out.Trace.From = r.from; r.from.IsZero() {
 		return nil, fmt.Errorf("%s: its first snapshot is incomplete; record again", path)
 	}
 	if r.out.Trace.To = r.latest(report.To); !r.out.Trace.To.After(r.out.Trace.From) {
@@ -91,59 +91,9 @@ func Read(path string, scheduler translate.SchedulerDefaults, table *state.Resou
 	return r.out, nil
 }
 
-func (r *reader) begin(at time.Time, _ record.Header) {
-	r.snapshot, r.syncing, r.shift = nil, true, 0
-	if back := r.now.Sub(at); back > 0 {
-		r.shift, r.backwards, r.most = back, r.backwards+1, max(r.most, back)
-	}
-	r.now = r.latest(at)
-}
-
-// synced takes in the snapshot with which a run begins. What pods refer to comes before them.
-func (r *reader) synced(at time.Time) {
-	r.now = r.latest(at)
-	if r.first = r.out.Trace.From.IsZero(); r.first {
-		r.out.Trace.From = r.now
-	}
-	seen := map[string]bool{}
-	for _, pods := range []bool{false, true} {
-		for _, c := range r.snapshot {
-			if seen[c.Kind+" "+c.Key] = true; (c.Kind == "Pod") == pods {
-				r.take(c, true)
-			}
-		}
-	}
-	for _, k := range sorted(r.have) {
-		if !seen[k] {
-			kind, key, _ := strings.Cut(k, " ")
-			r.take(record.Change{Kind: kind, Key: key}, true)
-		}
-	}
-	r.snapshot, r.syncing, r.first = nil, false, false
-}
-
-func (r *reader) change(c record.Change) {
-	if r.syncing {
-		if c.Object == nil {
-			r.snapshot = slices.DeleteFunc(r.snapshot, func(x record.Change) bool { return x.Kind == c.Kind && x.Key == c.Key })
-			return
-		}
-		r.snapshot = append(r.snapshot, c)
-		return
-	}
-	r.now = r.latest(c.Time)
-	r.take(c, false)
-}
-
 // take takes in one line.
 func (r *reader) take(c record.Change, snapshot bool) {
-	k := c.Kind + " " + c.Key
-	if c.Object == nil {
-		delete(r.have, k)
-	} else {
-		r.have[k] = true
-	}
-	err := error(nil)
+	k, err := c.Kind+" "+c.Key, error(nil)
 	switch c.Kind {
 	case "Pod":
 		err = r.pod(c, snapshot)

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package recording_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestFollow: on what was recorded of a controller whose calls take time, Dovetail decides the same. Nine in ten are asked for: a lab records all that
+// happens at one look at once, so that an action and what it was decided on may have the same time.
+func TestFollow(t *testing.T) {
+	seeds, long := uint64(2), 3*time.Hour
+	if os.Getenv("DOVETAIL_SOAK") != "" {
+		seeds, long = 12, 12*time.Hour
+	}
+	for seed := range seeds {
+		l := newLab(t, seed, 6)
+		l.addSets()
+		l.calls = true
+		path := filepath.Join(t.TempDir(), "own.zst")
+		l.record(path)
+		l.churn(long)
+		if err := l.w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r, v := read(t, path)
+		f, err := r.Follow(v, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("seed %d: of %d decisions %d are the same, %d more, %d steps", seed, f.Recorded, f.Same, f.Added, f.Steps)
+		if f.Recorded < 20 || f.Same < f.Recorded*9/10 || f.Added > f.Recorded/100 {
+			t.Errorf("seed %d: %d of %d decisions are the same, want 90 %%; %d are more; others: %v", seed, f.Same, f.Recorded, f.Added, f.Differing)
+		}
+	}
+}
