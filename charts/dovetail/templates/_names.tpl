@@ -206,9 +206,6 @@ cluster-autoscaler-status
 {{/* What is set and has no counterpart here, a line each. */}}
 {{- define "dovetail.unserved" -}}
 {{- $s := .Values.settings -}}
-{{- if not $s.ignoreDRARequests }}
-  settings.ignoreDRARequests: false    devices that pods claim are counted with either value
-{{- end }}
 {{- if $s.eksControlPlane }}
   settings.eksControlPlane: true    taken without effect: what other settings leave out is asked of EKS
 {{- end }}
