@@ -6,6 +6,7 @@ package explain
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -139,6 +140,52 @@ func TestLimitsForUnseenPods(t *testing.T) {
 				if len(a.Ways) == 0 || len(a.Ways[0].Changes) != 1 || a.Ways[0].Changes[0] != want || a.Ways[0].Starts != len(s.Pending) {
 					t.Errorf("of %d pods that were seen and %d that were not, %s is offered %+v; want %+v, which starts all", seen, unseen, p.Name, a.Ways, want)
 				}
+			}
+		}
+	}
+}
+
+// Nodes that are not Ready and count against the limit that refuses a pod are named, a few of them however many there are, each with what it waits for.
+func TestUnusableNodesAreFew(t *testing.T) {
+	const fact = "counts against the limit of nodepool/p"
+	for nodes, want := range map[int][]string{
+		0: nil,
+		2: {"node/n0, which is not Ready and has been terminating since 2026-03-01T03:00:00Z", "node/n1, which is not Ready yet"},
+		5: {"node/n0, which is not Ready and has been terminating since 2026-03-01T03:00:00Z", "node/n1, which is not Ready yet", "node/n2, which is not Ready", "and 2 more nodes that are not Ready"},
+	} {
+		s := waitingCluster()
+		s.Pools[0].HasLimit, s.Pools[0].Limits = []bool{true}, model.Resources{1000}
+		size := model.Resources{1000, 4 << 30, 0, 110} // less than the pod requests
+		for i := range nodes {
+			n := &model.Node{Name: fmt.Sprintf("n%d", i), UID: fmt.Sprintf("n%d", i), ProviderID: fmt.Sprintf("i%d", i), Claim: fmt.Sprintf("c%d", i), Capacity: size, Allocatable: size, Created: epoch,
+				Labels: model.Labels{model.LabelNodePool: "p", model.LabelInstanceType: "t"}}
+			c := &model.Claim{Name: n.Claim, UID: n.Claim, Pool: "p", NodeName: n.Name, ProviderID: n.ProviderID, Created: epoch, Capacity: size, Allocatable: size,
+				Conditions: map[string]model.Condition{"Launched": {Status: "True"}, "Registered": {Status: "True"}, "Initialized": {Status: "True"}}}
+			switch i {
+			case 0:
+				c.Deleting = epoch
+			case 1:
+				delete(c.Conditions, "Initialized")
+			}
+			s.Nodes, s.Claims = append(s.Nodes, n), append(s.Claims, c)
+		}
+		p := addPending(s, "r", 1500, true)
+		a, err := Why(s, decide.Memory{}, epoch.Add(time.Minute), decide.DefaultPolicy(), "pod/"+p.Key())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range a.Facts {
+			if f.Name == fact {
+				got = append(got, f.Value)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("with %d nodes that are not Ready: %q, want %q", nodes, got, want)
+		}
+		for i := range nodes {
+			if named := slices.Contains(a.Related, fmt.Sprintf("node/n%d", i)); named != (i < 3) {
+				t.Errorf("with %d nodes that are not Ready, node n%d among what is related: %t", nodes, i, named)
 			}
 		}
 	}

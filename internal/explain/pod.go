@@ -5,6 +5,7 @@ package explain
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
@@ -67,22 +68,38 @@ func (ex *explanation) ownFirst(s *model.Snapshot, p *model.Pod, next []plan.Rea
 	return next
 }
 
-// addUnusableNodes says which nodes count against the limits of NodePools that refuse a pod, though no pod can run on them.
+// addUnusableNodes says which nodes count against the limits of NodePools that refuse a pod, though no pod can run on them: a few of each NodePool, and how many
+// more there are.
 func (ex *explanation) addUnusableNodes(a *plan.Answer, reasons []plan.Reason) {
-	for _, c := range ex.s.Claims {
-		n := ex.NodeOf(c)
-		if n == nil || n.Ready || !slices.ContainsFunc(reasons, func(r plan.Reason) bool { return r.Code == plan.Limit && r.Pool == c.Pool }) {
+	const most = 3
+	done := map[string]bool{}
+	for _, r := range reasons {
+		if r.Code != plan.Limit || done[r.Pool] {
 			continue
 		}
-		state := "which is not Ready"
-		switch {
-		case !c.Deleting.IsZero():
-			state += " and is being deleted since " + c.Deleting.UTC().Format(time.RFC3339)
-		case !c.Is(lifecycle.Initialized):
-			state += " yet"
+		done[r.Pool] = true
+		found, fact := 0, "counts against the limit of nodepool/"+r.Pool
+		for _, c := range ex.s.Claims {
+			n := ex.NodeOf(c)
+			if n == nil || n.Ready || c.Pool != r.Pool {
+				continue
+			}
+			if found++; found > most {
+				continue
+			}
+			state := "which is not Ready"
+			switch {
+			case !c.Deleting.IsZero():
+				state += " and has been terminating since " + c.Deleting.UTC().Format(time.RFC3339)
+			case !c.Is(lifecycle.Initialized):
+				state += " yet"
+			}
+			addFact(a, fact, "node/"+n.Name+", "+state)
+			a.Related = append(a.Related, "node/"+n.Name)
 		}
-		addFact(a, "counts against the limit of nodepool/"+c.Pool, "node/"+n.Name+", "+state)
-		a.Related = append(a.Related, "node/"+n.Name)
+		if found > most {
+			addFact(a, fact, "and "+strconv.Itoa(found-most)+" more nodes that are not Ready")
+		}
 	}
 }
 
