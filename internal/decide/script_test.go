@@ -72,7 +72,7 @@ func (x *script) describeQuery() {
 //	     (offered to every pool above; quota: of the account, which keeps it from being launched in ZONE; left, max: what the group's provider last said of it)
 //	claim NAME pool=P types=T,… [zones=a,…] [created=AT] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
 //	     [rebooting=REASON,SINCE] [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [buffer] [group=NAME] [otherfinalizer=NAME] [nofinalizer] [orphan] [RES=AMOUNT…]    (what was asked for)
-//	     [price=DOLLARS]    (an hour, when it was launched)
+//	     [price=DOLLARS] [waits=AT]    (an hour, when it was launched; since when it has waited for other launches of its maker)
 //	     [drifted=AT] [drained=AT] [hash=H] [expire=DURATION] [keep=AT] [failed=AT] [aborted=AT] [moving=CAUSE]    (failed: a move failed; aborted: one was taken back since a pod came; moving: the mark of the move that was decided on last for it)
 //	     [label=K:V] [annotation=K:V] [sold=CAPACITYTYPE,ZONE] [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
 //	node NAME type=T [sold=CAPACITYTYPE] [zone=Z] [label=K:V] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled] [annotation=K:V] [otherfinalizer=NAME]
@@ -794,6 +794,8 @@ func (x *script) claim(name string, opts []string) {
 			if k == lifecycle.Drifted {
 				c.Conditions[k] = model.Condition{Status: "True", Reason: "NodePoolDrifted", Since: x.when(v)}
 			}
+		case "waits":
+			c.Conditions[lifecycle.Launched] = model.Condition{Status: "Unknown", Reason: string(plan.UnusedLaunches), Since: x.when(v)}
 		case "failed", "aborted":
 			code := plan.CommandFailed
 			if k == "aborted" {

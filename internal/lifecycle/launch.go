@@ -43,7 +43,8 @@ func launchInstance(in *Input, out *Output) {
 	}
 	most := in.Policy.WithTimeoutsOf(in.Pool, c).LaunchTimeout
 	limit := model.LaterOf(c.Created, in.Barred.Tried).Add(most)
-	if !in.Now.Before(limit) && !in.InstancesAt.IsZero() && !isListed(in) {
+	rested := c.Conditions[Launched].Reason == string(plan.UnusedLaunches) // until now: it is tried once, however old it is
+	if !in.Now.Before(limit) && !rested && !in.InstancesAt.IsZero() && !isListed(in) {
 		late := plan.OfTimeout{Within: most}
 		if in.Failure != nil {
 			late.Said = plan.Words(in.Failure.Message)
@@ -77,7 +78,7 @@ func waitForRest(in *Input, out *Output) {
 	out.lookAgainAt(until)
 	c, said := in.Claim, "no pod ran on the nodes of earlier NodeClaims of the same maker"
 	if !in.Barred.Until.IsZero() {
-		said += "; launched at " + in.Barred.Until.UTC().Format(time.RFC3339)
+		said += "; its instance is launched at the earliest at " + in.Barred.Until.UTC().Format(time.RFC3339)
 	}
 	if have := c.Conditions[Launched]; have.Status != "Unknown" || have.Reason != string(plan.UnusedLaunches) || have.Message != said {
 		out.addActions(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{Launched: {Status: "Unknown", Reason: string(plan.UnusedLaunches), Message: said}}, Why: in.Barred.Why})
@@ -128,7 +129,7 @@ func awaitNode(in *Input, out *Output) {
 		return
 	}
 	most := in.Policy.WithTimeoutsOf(in.Pool, c).RegistrationTimeout
-	limit := c.Created.Add(most)
+	limit := bootsSince(c).Add(most)
 	if !in.Now.Before(limit) {
 		out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{
 			Code: plan.RegistrationTimeout, Pool: c.Pool, Subject: plan.ObjectOf("", c.ProviderID), Detail: plan.OfTimeout{Within: most}}})

@@ -172,6 +172,20 @@ func IsExpired(c *model.Claim, now time.Time) bool {
 	return c.ExpireAfter >= 0 && !now.Before(c.Created.Add(c.ExpireAfter))
 }
 
+// bootsSince is the instant from which the time for a claim's node to register counts: its creation. A claim that somebody else has created may have
+// waited long for its instance (BarredLaunch).
+func bootsSince(c *model.Claim) time.Time {
+	if launched := c.Conditions[Launched]; c.Maker != "" && launched.True() {
+		return model.LaterOf(c.Created, launched.Since)
+	}
+	return c.Created
+}
+
+// HasTimedOut reports whether the time for a claim's node to register is over.
+func HasTimedOut(c *model.Claim, pool *model.NodePool, pol Policy, now time.Time) bool {
+	return !now.Before(bootsSince(c).Add(pol.WithTimeoutsOf(pool, c).RegistrationTimeout))
+}
+
 // IsStuck reports whether a claim's node has come and is still not initialized when a claim without a node would be given up:
 // nothing waits for it any longer, though it may yet become usable. If not, it may be so at an instant. A claim of no pool has nil
 // for it.
@@ -179,7 +193,7 @@ func IsStuck(c *model.Claim, pool *model.NodePool, pol Policy, now time.Time) (b
 	if c.Is(Initialized) {
 		return false, time.Time{}
 	}
-	due := c.Created.Add(pol.WithTimeoutsOf(pool, c).RegistrationTimeout)
+	due := bootsSince(c).Add(pol.WithTimeoutsOf(pool, c).RegistrationTimeout)
 	if now.Before(due) {
 		return false, due
 	}

@@ -159,9 +159,9 @@ func (ba *Bars) OnMade(c *model.Claim) (x Bar, tried time.Time, is bool) {
 	if !wantsLaunch(c) || ba.IsEmpty() {
 		return Bar{}, time.Time{}, false
 	}
-	t := templateOfKey(keyOfMaker(c))
+	t, pool := templateOfKey(keyOfMaker(c)), ba.rd.Pool(c.Pool)
 	for _, k := range ba.counts.sorted() {
-		if k.template != t {
+		if k.template != t || k.pool != "" && (pool == nil || k.pool != pool.UID || k.group != c.NodeGroup()) {
 			continue
 		}
 		n, until := ba.counts.bySite[k], time.Time{}

@@ -221,7 +221,7 @@ func (ul *Launches) reviewMade() {
 		}
 		again := slices.IndexFunc(ul.Snapshot.Claims, func(c *model.Claim) bool { return c.UID != x.UID && wantsLaunch(c) && keyOfMaker(c) == x.key() })
 		if again >= 0 {
-			ul.count(at, beneficiary{template: templateOfKey(x.key()), name: "NodeClaim " + x.Owner + " of somebody else"}, plan.Reason{})
+			ul.count(at, beneficiary{template: templateOfKey(x.key()), name: "NodeClaims created by " + x.Owner}, plan.Reason{})
 		}
 	}
 }
