@@ -55,13 +55,14 @@ func (p *controllerProcess) recorder(ctx context.Context, synced <-chan struct{}
 		defer close(ended)
 		err := keeper.Run(ctx, func() (*record.Writer, error) {
 			w, path, err := p.openRecording(ctx)
-			if err == nil {
-				log.Info("recording", "file", path)
+			if err != nil {
+				return nil, fmt.Errorf("open the recording: %w", err)
 			}
-			return w, err
+			log.Info("recording", "file", path)
+			return w, nil
 		}, flushEvery, synced)
-		if err != nil {
-			log.Error("the cluster is not recorded", "directory", f.dir, "error", err)
+		if err != nil && ctx.Err() == nil {
+			log.Error("the recording has ended", "directory", f.dir, "error", err)
 		}
 	}()
 	return keeper

@@ -134,15 +134,11 @@ func Prune(dir, keep string, most int64) error {
 			continue
 		}
 		info, err := e.Info()
-		ours := false
-		if err == nil {
-			ours, err = isRecording(filepath.Join(dir, name))
-		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // its own process has deleted it
 		case err != nil:
 			return fmt.Errorf("delete old recordings: %w", err)
-		case ours:
+		case isRecording(filepath.Join(dir, name)):
 			others = append(others, info)
 		}
 	}
@@ -158,20 +154,17 @@ func Prune(dir, keep string, most int64) error {
 	return nil
 }
 
-// isRecording reports whether a file begins with a run of a recorder, of whatever version.
-func isRecording(path string) (bool, error) {
+// isRecording reports whether a file begins with a run of a recorder, of whatever version. One that can't be read is somebody else's.
+func isRecording(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
-		return false, err
+		return false
 	}
 	defer f.Close()
 	fr, err := nextFrame(f, 0, math.MaxInt64)
-	if errors.Is(err, errGarbage) || fr.end == fr.begin {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
+	if err != nil || fr.end == fr.begin {
+		return false
 	}
 	h, err := readHeader(f, fr)
-	return h != nil || errors.Is(err, ErrNewer), nil
+	return h != nil || errors.Is(err, ErrNewer)
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,7 +102,7 @@ func TestPrune(t *testing.T) {
 		name string
 		text []byte
 	}{
-		{"empty.zst", nil}, {"text.zst", []byte("notes")}, {"backup.zst", z.Bytes()}, {"mine.zst", recording}, {"mine.zst.1", recording},
+		{"empty.zst", nil}, {"text.zst", []byte("notes")}, {"backup.zst", z.Bytes()}, {"broken.zst", append(slices.Clone(magic), 0xff, 0xff)}, {"mine.zst", recording}, {"mine.zst.1", recording},
 		{"notes.txt", []byte("notes")}, {"a.zst.1", recording}, {"a.zst", recording}, {"b.zst", recording},
 	} {
 		path, at := filepath.Join(dir, f.name), time.Unix(int64(i), 0)
@@ -120,5 +121,5 @@ func TestPrune(t *testing.T) {
 	for _, e := range entries {
 		left = append(left, e.Name())
 	}
-	same(t, "files", left, []string{"a.zst", "b.zst", "backup.zst", "empty.zst", "mine.zst", "mine.zst.1", "notes.txt", "text.zst"})
+	same(t, "files", left, []string{"a.zst", "b.zst", "backup.zst", "broken.zst", "empty.zst", "mine.zst", "mine.zst.1", "notes.txt", "text.zst"})
 }

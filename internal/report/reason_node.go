@@ -249,7 +249,7 @@ func action(r plan.Reason) string {
 	case plan.Reclaimed:
 		return "its NodePool was deleted and recreated, and owns it again"
 	case plan.CreatedByOthers:
-		return "somebody else than Dovetail created the NodeClaim"
+		return "the NodeClaim was not created by Dovetail"
 	case plan.Deleted:
 		return or(object, "it") + " was deleted"
 	case plan.TolerateAll:

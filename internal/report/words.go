@@ -66,7 +66,7 @@ func isContradiction(r plan.Rule) bool {
 // contradiction says that no value of a label meets what a pod requires of it.
 func contradiction(r plan.Rule) string {
 	key, _, _, _ := r.Split()
-	return "what the pod's nodeSelector, node affinity and volumes require of " + labelName(key) + " excludes every value"
+	return "the pod's nodeSelector, node affinity and volumes require conflicting values of " + labelName(key)
 }
 
 // rulesText writes requirements of several labels.

@@ -33,7 +33,7 @@ func putConfigMap(ctx context.Context, c *client.Client, there bool, next *corev
 	}
 	var written corev1.ConfigMap
 	err := request.Namespace(next.Namespace).Resource("configmaps").Body(next).Do(ctx).Into(&written)
-	c.Wrote(client.Written{Kind: "ConfigMap", Namespace: next.Namespace, Name: next.Name, UID: string(next.UID), Err: err})
+	c.Wrote(client.Written{Kind: "ConfigMap", Namespace: next.Namespace, Name: next.Name, Err: err})
 	return &written, err
 }
 

@@ -32,7 +32,7 @@ import (
 type Followed struct {
 	Recorded int // launches, removals and evictions
 	Same     int // decided on what was recorded before, too
-	Added    int // decided for sameInstant on end, and not recorded
+	Added    int // decided for some seconds on end, and not recorded
 
 	Differing []replay.Decision // recorded and not decided, at most maxDiffering
 	Steps     int
@@ -69,6 +69,7 @@ type follower struct {
 	stands  map[decision]time.Time  // since when a decision is made in each step
 	seen    map[decision]time.Time  // recorded decisions
 	begun   map[plan.CommandID]bool // recorded disruption commands
+	leaving map[string]bool         // by node: Dovetail removes it, so that evictions from it are its own
 	batch   struct{ first, due time.Time }
 	next    time.Time // when to decide though nothing changes; zero: no need
 }
@@ -97,7 +98,7 @@ func (r *Recording) Follow(v *replay.Variant, scheduler translate.SchedulerDefau
 	lookup := manifests.New()
 	lookup.Scheduler = scheduler
 	f := &follower{v: v, lookup: lookup, s: state.New(), sets: map[string]string{}, started: map[string]time.Time{}, claims: map[string]*model.Claim{},
-		pods: map[string]*corev1.Pod{}, made: map[decision]time.Time{}, stands: map[decision]time.Time{}, seen: map[decision]time.Time{}, begun: map[plan.CommandID]bool{}}
+		pods: map[string]*corev1.Pod{}, made: map[decision]time.Time{}, stands: map[decision]time.Time{}, seen: map[decision]time.Time{}, begun: map[plan.CommandID]bool{}, leaving: map[string]bool{}}
 	for _, name := range r.Table.Names() {
 		f.s.Resources().Dim(name)
 	}
@@ -106,7 +107,9 @@ func (r *Recording) Follow(v *replay.Variant, scheduler translate.SchedulerDefau
 	if _, err := record.Read(r.Path, f.visitor()); err != nil {
 		return nil, err
 	}
-	f.until(r.Trace.To.Add(longestCall))
+	if !f.out.Partial {
+		f.until(r.Trace.To.Add(longestCall))
+	}
 	return &f.out, nil
 }
 
@@ -142,13 +145,19 @@ func (f *follower) until(at time.Time) {
 		if due.IsZero() || !due.Before(at) {
 			break
 		}
-		f.decide(due)
+		if f.decide(due); f.isOver(due) {
+			return
+		}
 	}
 	f.forget(at)
 	f.see(at)
-	if f.v.Progress != nil && !f.v.Progress(at) {
-		f.out.Partial = true
-	}
+	f.isOver(at)
+}
+
+// isOver reports whether nobody waits for the answer any more.
+func (f *follower) isOver(at time.Time) bool {
+	f.out.Partial = f.out.Partial || f.v.Progress != nil && !f.v.Progress(at)
+	return f.out.Partial
 }
 
 // see keeps the cluster as it was until an instant, and at the end of each second before: the names of disruption commands depend on the second.
@@ -295,6 +304,7 @@ func (f *follower) apply(c record.Change, snapshot bool) error {
 	case "Node":
 		if gone {
 			f.s.DeleteNode(c.Key)
+			delete(f.leaving, c.Key)
 			return nil
 		}
 		o, err := decode[corev1.Node](c)
@@ -304,7 +314,9 @@ func (f *follower) apply(c record.Change, snapshot bool) error {
 		if len(o.Status.Allocatable) == 0 {
 			o.Status.Allocatable = o.Status.Capacity
 		}
-		f.s.SetNode(f.t.Node(o), f.version)
+		n := f.t.Node(o)
+		f.leaving[c.Key] = slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintDisrupted })
+		f.s.SetNode(n, f.version)
 	case "ReplicaSet", "StatefulSet":
 		k := c.Kind + " " + c.Key
 		if gone {
@@ -378,7 +390,7 @@ func (f *follower) pod(c record.Change, snapshot bool) error {
 	if err != nil {
 		return err
 	}
-	if !snapshot && was != nil && was.UID == p.UID && was.DeletionTimestamp == nil && isEvicted(p) {
+	if !snapshot && was != nil && was.UID == p.UID && was.DeletionTimestamp == nil && isEvicted(p) && f.leaving[p.Spec.NodeName] {
 		f.recorded(decision{replay.Evict, string(p.UID), ""}, c.Key)
 	}
 	f.pods[c.Key] = p
@@ -408,7 +420,7 @@ func (f *follower) claim(c record.Change, snapshot bool) error {
 	x := f.t.NodeClaim(o)
 	switch isNew := was == nil || was.UID != x.UID; {
 	case snapshot:
-	case isNew:
+	case isNew && x.Maker == "":
 		f.recorded(decision{replay.Launch, x.Name, x.Requirements.String()}, x.Name)
 	case was.Deleting.IsZero() && !x.Deleting.IsZero():
 		f.recorded(decision{replay.Remove, x.Name, ""}, x.Name)

@@ -33,6 +33,14 @@ func TestFollow(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("seed %d: of %d decisions %d are the same, %d more, %d steps", seed, f.Recorded, f.Same, f.Added, f.Steps)
+		v.Progress = func(at time.Time) bool { return at.Before(start.Add(time.Hour)) }
+		part, err := r.Follow(v, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !part.Partial || part.Steps == 0 || part.Steps > f.Steps/2 {
+			t.Errorf("seed %d: interrupted after an hour of %s: partial=%t, %d of %d steps", seed, long, part.Partial, part.Steps, f.Steps)
+		}
 		if f.Recorded < 20 || f.Same < f.Recorded*9/10 || f.Added > f.Recorded/100 {
 			t.Errorf("seed %d: %d of %d decisions are the same, want 90 %%; %d are more; others: %v", seed, f.Same, f.Recorded, f.Added, f.Differing)
 		}

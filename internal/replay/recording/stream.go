@@ -12,8 +12,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/record"
 )
 
-// stream makes one row of changes of the runs of a recording: time never runs backwards in it, and objects that were gone when a run began
-// are.
+// stream makes one row of changes of the runs of a recording: time never runs backwards in it, and objects that a run begins
+// without are gone from its begin on.
 type stream struct {
 	// take takes in one change at now. snapshot reports whether it was made before: it belongs to the objects with which a run begins.
 	take func(c record.Change, snapshot bool)
