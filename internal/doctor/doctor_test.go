@@ -651,6 +651,30 @@ func TestLimitsOfReplacements(t *testing.T) {
 	}
 }
 
+// A limit that keeps nodes of one NodePool from being replaced holds no node of another: a pod there that may not be disrupted costs nothing, if its node is full.
+func TestLimitHoldsItsOwnNodesAlone(t *testing.T) {
+	c := newCluster(t, 1)
+	c.scatter(1700).NodeLimit = 4
+	other := c.addPool("other", model.OneOf(model.LabelCapacityType, model.OnDemand))
+	c.bind(c.addNode("full", "c.2", "a", model.OnDemand, other), c.addWorkload("full", 1, 1900, 3<<30)...)
+	for _, name := range []string{"wide0", "wide1", "wide2", "wide3", "full"} {
+		pods, pool := c.podsOf("deployment/shop/"+name), "default"
+		if name == "full" {
+			pool, pods[0].DoNotDisrupt = "other", "true"
+		}
+		template(pods, func(cl *model.Class) {
+			cl.Terms = []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf(model.LabelNodePool, pool))}}
+		})
+	}
+	r := c.examine()
+	if find(r, LimitBlocks, "nodepool/default") == nil {
+		t.Fatalf("the limit blocks nothing: %s", describe(r))
+	}
+	if f := find(r, PodDoNotDisrupt, "deployment/shop/full"); f == nil || f.Severity != Risky || f.SavingMicro != 0 || len(f.AlsoHeld) > 0 {
+		t.Errorf("%+v, want nothing that it costs", f)
+	}
+}
+
 // TestHeldDrain holds what is said of a PodDisruptionBudget that never allows an eviction to all its pods and nodes, those that are being
 // deleted and those without a price too, and the figures to pods staying where they can't be evicted.
 func TestHeldDrain(t *testing.T) {

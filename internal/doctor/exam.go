@@ -39,6 +39,7 @@ type exam struct {
 	holds     []*hold
 	heldBy    map[*model.Node][]*hold
 	baseline  int64 // cost after consolidation by the policy of what-ifs
+	ideal     int64 // the same if limits allowed all replacements
 }
 
 // workload is the pods of one controller, DaemonSets left out. A pod without one is a workload by itself.

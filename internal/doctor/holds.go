@@ -430,7 +430,7 @@ func (x *exam) findHolds() []Finding {
 			return slices.ContainsFunc(x.heldBy[n], func(o *hold) bool { return o != h })
 		}, h.edit, x.whatIfPolicy())
 		out[i].SavingMicro, out[i].Priced = max(0, x.baseline-free.micro), true
-		if out[i].SavingMicro == 0 && free.ideal.micro < free.micro && len(free.short) > 0 { // nothing but the limit is in the way then
+		if out[i].SavingMicro == 0 && free.ideal.micro < min(x.ideal, free.micro) && len(free.short) > 0 { // nothing but the limit is in the way then
 			out[i].AlsoHeld = []Code{LimitBlocks}
 		} else if out[i].SavingMicro == 0 && out[i].Severity == Costly {
 			out[i].Severity = Risky // nothing better could be done with its nodes now

@@ -85,7 +85,8 @@ func (x *exam) compare() {
 	} else {
 		c.RepackedMoves = c.Moves
 	}
-	x.baseline = min(limit, x.reach(isHeld, nil, x.whatIfPolicy()).micro)
+	baseline := x.reach(isHeld, nil, x.whatIfPolicy())
+	x.baseline, x.ideal = min(limit, baseline.micro), min(limit, baseline.ideal.micro)
 	c.Blocked = x.blockedByLimits(isHeld, &held)
 }
 
