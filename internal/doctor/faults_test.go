@@ -86,6 +86,15 @@ var faults = []fault{
 		c.bind(n, c.addWorkload("still", 2, 250, 1<<30)...)
 		return "nodepool/static"
 	}, true},
+	{"static pool of three", StaticPool, func(c *cluster) string {
+		p := c.addPool("static", model.OneOf(model.LabelCapacityType, model.OnDemand))
+		p.Weight, p.Replicas = 1, 3
+		for i := range 3 {
+			name := fmt.Sprintf("still%d", i)
+			c.bind(c.addNode(name, "r.16", "a", model.OnDemand, p), c.addWorkload(name, 2, 250, 1<<30)...)
+		}
+		return "nodepool/static"
+	}, true},
 	{"node of no pool", NodeWithoutPool, func(c *cluster) string {
 		n := c.addNode("foreign", "r.16", "a", model.OnDemand, nil)
 		c.bind(n, c.addWorkload("foreign", 2, 250, 1<<30)...)

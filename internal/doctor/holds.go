@@ -259,8 +259,7 @@ func (h *holder) addReason(n *model.Node, pool *model.NodePool, r plan.Reason) {
 				{Object: "nodepool/" + pool.Name, Field: consolidateAfter, Op: plan.Set, Value: "1m"}}
 		}
 	case plan.Static:
-		h.add(n, StaticPool, "nodepool/"+pool.Name, "spec.replicas", strconv.FormatInt(pool.Replicas, 10), "").changes = []plan.Change{ // the API server lets nobody take it away
-			{Object: "nodepool/" + pool.Name, Field: "spec.replicas", Op: plan.Set, Value: strconv.FormatInt(max(0, pool.Replicas-1), 10)}}
+		h.add(n, StaticPool, "nodepool/"+pool.Name, "spec.replicas", strconv.FormatInt(pool.Replicas, 10), "") // findHolds knows how many nodes may go
 	}
 }
 
@@ -435,6 +434,21 @@ func (x *exam) findHolds() []Finding {
 		} else if out[i].SavingMicro == 0 && out[i].Severity == Costly {
 			out[i].Severity = Risky // nothing better could be done with its nodes now
 		}
+		switch {
+		case h.code != StaticPool || out[i].SavingMicro == 0:
+		case x.hasOthers(strings.TrimPrefix(h.subject, "nodepool/"), free.gone):
+			out[i].SavingMicro, out[i].Priced = 0, false // which nodes a lower number removes is not up to who sets it
+		default: // the API server refuses to remove the field
+			out[i].Changes = []plan.Change{{Object: h.subject, Field: h.key, Op: plan.Set, Value: "0"}}
+		}
 	}
 	return out
+}
+
+// hasOthers reports whether a NodePool has nodes, or NodeClaims that have none yet, that are not being deleted and are not among these.
+func (x *exam) hasOthers(pool string, nodes []*model.Node) bool {
+	return slices.ContainsFunc(x.Snapshot.Nodes, func(n *model.Node) bool {
+		p := x.poolOf(n)
+		return p != nil && p.Name == pool && x.deletedAt(n).IsZero() && !slices.Contains(nodes, n)
+	}) || slices.ContainsFunc(x.Snapshot.Claims, func(c *model.Claim) bool { return c.Pool == pool && c.Deleting.IsZero() && !x.hasNode[c.Name] })
 }
