@@ -366,6 +366,13 @@ func (b *Book) SetType(key string, list []TypeSlice) bool {
 	return true
 }
 
+// Counts reports whether pods request a resource of this name: nodes have an amount of it if they have its devices. Names that were written
+// down earlier may be those of pods that are gone.
+func (b *Book) Counts(name string) bool {
+	b.refresh()
+	return b.layout.names[name]
+}
+
 // OfNode returns the amount of each resource that is free on a node: devices that are allocated to claims are not counted.
 func (b *Book) OfNode(name string) map[string]int64 {
 	if b.nodes[name] == nil || strings.HasPrefix(name, typeNode) {

@@ -79,9 +79,14 @@ func TestLifeOfAClaim(t *testing.T) {
 	b, w := example()
 	p := podOf("p", "one")
 	want := map[string]int64{"devices/gpu": 1}
+	claims := ""
 	check := func(when string, wanted Need, free int64) {
 		t.Helper()
-		if n := b.OfPod(p); !reflect.DeepEqual(n, wanted) {
+		if n := b.OfPod(p); claims == "" {
+			claims = n.Claims
+		}
+		wanted.Claims = claims
+		if n := b.OfPod(p); claims == "" || !reflect.DeepEqual(n, wanted) {
 			t.Errorf("%s: need %+v, want %+v", when, n, wanted)
 		}
 		if got := b.OfNode("n1")["devices/gpu"]; got != free {
@@ -125,7 +130,8 @@ func TestSharedClaim(t *testing.T) {
 	c.Spec.Devices.Requests = []resourceapi.DeviceRequest{exactly("gpu", "gpu", 1)}
 	b.SetClaim("default/shared", c)
 	p1, p2 := named("p1", "shared"), named("p2", "shared")
-	if n := b.OfPod(p2); len(n.Unsupported) > 0 || n.Amounts["devices/gpu"] != 1 {
+	claims := b.OfPod(p2).Claims
+	if n := b.OfPod(p2); claims == "" || len(n.Unsupported) > 0 || n.Amounts["devices/gpu"] != 1 {
 		t.Errorf("alone: %+v", n)
 	}
 	b.Changes()
@@ -136,7 +142,7 @@ func TestSharedClaim(t *testing.T) {
 		t.Errorf("a second user changes %+v", x)
 	}
 	n := b.OfPod(p2)
-	if want := []string{"waits until kube-scheduler has allocated ResourceClaim default/shared, which pod default/p1 uses too"}; !slices.Equal(n.Unsupported, want) || n.Amounts != nil {
+	if want := []string{"waits until kube-scheduler has allocated ResourceClaim default/shared, which pod default/p1 uses too"}; !slices.Equal(n.Unsupported, want) || n.Amounts != nil || n.Claims != claims {
 		t.Errorf("second: %+v", n)
 	}
 	if ok, err := w.allocate("n1", c); !ok {
@@ -145,7 +151,7 @@ func TestSharedClaim(t *testing.T) {
 	c = w.claims[0]
 	c.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: "p1", UID: p1.UID}}
 	b.SetClaim("default/shared", c)
-	want := Need{NodeTerms: []corev1.NodeSelector{*c.Status.Allocation.NodeSelector}, Unallocated: true}
+	want := Need{NodeTerms: []corev1.NodeSelector{*c.Status.Allocation.NodeSelector}, Unallocated: true, Claims: claims}
 	if n := b.OfPod(p2); !reflect.DeepEqual(n, want) {
 		t.Errorf("second, when allocated: %+v", n)
 	}

@@ -86,6 +86,7 @@ type layout struct {
 	sets    []*set
 	demand  map[string]map[string]int64 // signature's key -> resource -> amount
 	refused map[string]string           // signature's key -> why
+	names   map[string]bool             // of the resources in demand
 	counted map[string]*signature       // resource -> signature that is counted by the allocator
 }
 
@@ -227,6 +228,12 @@ func (b *Book) newLayout() *layout {
 	}
 	b.addSets(l, simple, satisfying)
 
+	l.names = map[string]bool{}
+	for _, amounts := range l.demand {
+		for name := range amounts {
+			l.names[name] = true
+		}
+	}
 	text, _ := json.Marshal([]any{l.demand, l.refused})
 	l.text = string(text)
 	return l
@@ -380,30 +387,32 @@ func (b *Book) addSets(l *layout, simple []*signature, satisfying map[*want]map[
 	}
 }
 
-// unions returns the sets of wants whose devices overlap, and the unions of those that do; nil if there are more than maxSets.
+// unions returns the sets of wants whose devices overlap, and the unions of those that do; nil if there are more than maxSets different ones.
+// Wants that the same devices satisfy have a set each: which names a want has must not depend on the devices that there are, as NodeClaims are
+// written with these names before their devices come.
 func (b *Book) unions(part []string, wanted map[string]*want, satisfying map[*want]map[*kind]bool) []*set {
 	var sets []*set
-	add := func(name string, kinds map[*kind]bool) bool {
-		for _, s := range sets {
-			if len(s.kinds) == len(kinds) && within(s.kinds, kinds) {
-				return true
-			}
-		}
-		sets = append(sets, &set{name: name, kinds: kinds})
-		return len(sets) <= maxSets
+	different := 0
+	has := func(kinds map[*kind]bool) bool {
+		return slices.ContainsFunc(sets, func(s *set) bool { return len(s.kinds) == len(kinds) && within(s.kinds, kinds) })
 	}
 	for _, key := range part {
-		if !add(wanted[key].name(), satisfying[wanted[key]]) {
-			return nil
+		kinds := satisfying[wanted[key]]
+		if !has(kinds) {
+			different++
 		}
+		sets = append(sets, &set{name: wanted[key].name(), kinds: kinds})
 	}
-	for i := 0; i < len(sets); i++ {
+	for i := 0; i < len(sets) && different <= maxSets; i++ {
 		for j := range i {
 			if !overlap(sets[i].kinds, sets[j].kinds) {
 				continue
 			}
 			union := maps.Clone(sets[i].kinds)
 			maps.Copy(union, sets[j].kinds)
+			if has(union) {
+				continue
+			}
 			members, class := "", ""
 			for _, key := range part {
 				if within(satisfying[wanted[key]], union) {
@@ -413,10 +422,12 @@ func (b *Book) unions(part []string, wanted map[string]*want, satisfying map[*wa
 					}
 				}
 			}
-			if !add(Prefix+class+"#"+shortHash("union\n"+members), union) {
-				return nil
-			}
+			different++
+			sets = append(sets, &set{name: Prefix + class + "#" + shortHash("union\n"+members), kinds: union})
 		}
+	}
+	if different > maxSets {
+		return nil
 	}
 	return sets
 }

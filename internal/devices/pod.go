@@ -4,6 +4,8 @@
 package devices
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,6 +23,7 @@ type Need struct {
 	Node        string                // where claims of the pod are allocated; empty: nowhere yet
 	Unallocated bool                  // kube-scheduler has still to allocate or reserve a claim: nobody else may bind the pod
 	Unsupported []string              // sentences: why the pod can't be placed
+	Claims      string                // hash of what all claims of the pod ask: the same from their templates to their end, whatever else there is
 }
 
 // podUse is what the Book remembers of a pod.
@@ -53,7 +56,9 @@ func (b *Book) OfPod(p *corev1.Pod) Need {
 	b.pods[key] = use
 	b.use(key, old, use)
 
-	need, list := b.need(key, p)
+	need, list, all := b.need(key, p)
+	sum := sha256.Sum256([]byte(signatureOf(all).key))
+	need.Claims = hex.EncodeToString(sum[:16])
 	if len(list) > 0 && len(need.Unsupported) == 0 {
 		s := signatureOf(list)
 		use.signature = s.key
@@ -134,17 +139,15 @@ func (b *Book) release(u *podUse) {
 	}
 }
 
-// need returns the Need of a pod without its amounts, and the requests that make them up.
-func (b *Book) need(key string, p *corev1.Pod) (Need, []*asks) {
-	var need Need
-	var list []*asks
+// need returns the Need of a pod without its amounts, the requests that make them up, and all requests of its claims.
+func (b *Book) need(key string, p *corev1.Pod) (need Need, list, all []*asks) {
 	refuse := func(format string, args ...any) {
 		need.Unsupported = append(need.Unsupported, fmt.Sprintf(format, args...))
 	}
 	ask := func(object string, spec *resourceapi.ResourceClaimSpec) {
 		a := asksOf(spec)
 		need.Unsupported = append(need.Unsupported, b.problems(object, a)...)
-		list = append(list, a)
+		list, all = append(list, a), append(all, a)
 	}
 	for i := range p.Spec.ResourceClaims {
 		r := &p.Spec.ResourceClaims[i]
@@ -192,6 +195,7 @@ func (b *Book) need(key string, p *corev1.Pod) (Need, []*asks) {
 				need.NodeTerms = append(need.NodeTerms, *a.NodeSelector)
 			}
 			if shared {
+				all = append(all, asksOf(&c.Spec))
 				continue // its devices are the pod's already
 			}
 			for _, id := range b.claims[p.Namespace+"/"+c.Name].pools {
@@ -203,10 +207,11 @@ func (b *Book) need(key string, p *corev1.Pod) (Need, []*asks) {
 			// One of the pods is where the claim is allocated; the others follow it.
 			if leader := slices.Min(slices.Collect(maps.Keys(users))); leader != key {
 				refuse("waits until kube-scheduler has allocated %s, which pod %s uses too", object, leader)
+				all = append(all, asksOf(&c.Spec))
 				continue
 			}
 		}
 		ask(object, &c.Spec)
 	}
-	return need, list
+	return need, list, all
 }

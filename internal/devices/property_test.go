@@ -56,6 +56,13 @@ func TestCountsAreTheAllocators(t *testing.T) {
 				}
 				continue
 			}
+			if s := b.signatures[b.pods["default/"+name].signature]; s.simple && !isCounted(b, need) {
+				for key, n := range s.counts {
+					if own := s.wants[key].name(); need.Amounts[own] < n {
+						t.Fatalf("%s needs %v: not %s, which it would if there were other devices or pods", name, need.Amounts, own)
+					}
+				}
+			}
 			countable = append(countable, name)
 		}
 		if len(countable) == 0 {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -45,8 +46,11 @@ func (m *Set) settleDevices(s *state.State, t *translate.Translator) {
 			m.setPod(s, t, m.claimants[key].pod, m.claimants[key].owner)
 		}
 		for _, o := range m.objects {
-			if n, ok := o.Object.(*corev1.Node); ok {
-				s.SetNode(t.Node(n), translate.ResourceVersion(n.ResourceVersion))
+			switch o := o.Object.(type) {
+			case *corev1.Node:
+				s.SetNode(t.Node(o), translate.ResourceVersion(o.ResourceVersion))
+			case *karpv1.NodeClaim:
+				s.SetClaim(t.NodeClaim(o), translate.ResourceVersion(o.ResourceVersion))
 			}
 		}
 		s.Pools.SetDevices(t.DevicesOfTypes(m.devices))

@@ -5,6 +5,7 @@ package manifests
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,6 +109,108 @@ func TestDevicesOnTheWay(t *testing.T) {
 	}
 	if cases != 6 || slot == "" {
 		t.Errorf("%d cases", cases)
+	}
+}
+
+// What a NodeClaim was written with counts while pods request it. The slot of a pod stays its own when other pods request the devices in another
+// way, and when a claim that it shares is allocated.
+func TestDevicesOfNodeClaims(t *testing.T) {
+	const claim = `---
+apiVersion: karpenter.sh/v1
+kind: NodeClaim
+metadata:
+  name: c
+  labels: {karpenter.sh/nodepool: p}
+  annotations:
+    dovetail.sh/requested-devices: '{"devices/gpu.example.com":2,"devices/gone":1}'
+    dovetail.sh/devices: '{"devices/gpu.example.com":2,"devices/gone":1}'
+    dovetail.sh/slots: '[{"class":"x","count":1,"requests":{"cpu":1000,"devices/gpu.example.com":1,"devices/gone":1}}]'
+spec: {nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}, requirements: []}
+`
+	const nested = `---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: first}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com, selectors: [{cel: {expression: 'device.driver == "gpu.example.com"'}}]}}]}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: other, uid: other}
+spec: {resourceClaims: [{name: gpu, resourceClaimTemplateName: first}], containers: [{name: c}]}
+`
+	all := deviceObjects(0, 0)
+	noPods, _, _ := strings.Cut(all, "---\napiVersion: resource.k8s.io/v1\nkind: ResourceClaim\n")
+	slot := ""
+	for name, tt := range map[string]struct {
+		objects string
+		counted int64
+		pods    int
+	}{"pods": {all, 1, 2}, "other requests too": {all + nested, 1, 3}, "no pods": {noPods, 0, 0}} {
+		m, err := Read("input", []byte(tt.objects+claim))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := state.New()
+		m.Feed(s)
+		snap := s.Snapshot(time.Time{})
+		c := snap.Claims[0]
+		d, gone := s.Resources().Dim("devices/gpu.example.com"), s.Resources().Dim("devices/gone")
+		if c.Requests.At(d) != 2*tt.counted || c.Allocatable.At(d) != 2*tt.counted || c.Slots[0].Requests.At(d) != tt.counted || c.Slots[0].Requests.At(model.CPU) != 1000 {
+			t.Errorf("%s: requests %d, allocatable %d, slot %v", name, c.Requests.At(d), c.Allocatable.At(d), c.Slots[0].Requests)
+		}
+		if c.Requests.At(gone)+c.Allocatable.At(gone)+c.Slots[0].Requests.At(gone) != 0 {
+			t.Errorf("%s: devices that no pod requests are waited for", name)
+		}
+		if len(snap.Pending) != tt.pods {
+			t.Errorf("%s: %d pods", name, len(snap.Pending))
+		}
+		for _, p := range snap.Pending {
+			if p.Name == "other" {
+				continue
+			}
+			if slot == "" {
+				slot = p.Class.SlotKey
+			}
+			if p.Class.SlotKey != slot || slot == "" {
+				t.Errorf("%s: %s has slot %q, want %q", name, p.Name, p.Class.SlotKey, slot)
+			}
+		}
+	}
+
+	slot = ""
+	for name, status := range map[string]string{"pending": "", "allocated": `
+status:
+  reservedFor: [{resource: pods, name: a, uid: a}]
+  allocation:
+    devices: {results: [{request: gpu, driver: gpu.example.com, pool: n1, device: d0}]}`} {
+		text := noPods + `---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: shared}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]}}` + status
+		for _, pod := range []string{"a", "b"} {
+			text += "\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: " + pod + ", uid: " + pod + "}\nspec: {resourceClaims: [{name: gpu, resourceClaimName: shared}], containers: [{name: c}]}\n"
+		}
+		m, err := Read("input", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := state.New()
+		m.Feed(s)
+		for _, p := range s.Snapshot(time.Time{}).Pending {
+			if p.Name != "a" {
+				continue // it waits for a
+			}
+			if slot == "" {
+				slot = p.Class.SlotKey
+			}
+			if p.Class.SlotKey != slot || slot == "" || len(p.Class.Unsolved) > 0 {
+				t.Errorf("%s: slot %q, want %q; %v", name, p.Class.SlotKey, slot, p.Class.Unsolved)
+			}
+		}
+	}
+	if slot == "" {
+		t.Error("nothing to check")
 	}
 }
 

@@ -66,6 +66,9 @@ func (t *Translator) NodeClaim(c *karpv1.NodeClaim) *model.Claim {
 			}
 			slot := model.Slot{Class: w.Class, Owner: w.Owner, Count: w.Count, Loose: w.Loose}
 			for _, name := range slices.Sorted(maps.Keys(w.Requests)) {
+				if t.isDisused(name) {
+					continue
+				}
 				slot.Requests = slot.Requests.AddInto(model.Resources(nil).With(t.Table.Dim(name), w.Requests[name]), 1)
 			}
 			out.Slots = append(out.Slots, slot)

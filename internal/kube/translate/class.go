@@ -91,7 +91,8 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 		c.PreferredAntiAffinity = t.weightedTerms(c, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 	}
 	c.HostPorts = hostPorts(s)
-	allocated := t.resourceClaims(c, p)
+	bare := slices.Clone(c.Requests) // without devices: how these are counted depends on the other pods and on the nodes that there are
+	allocated, claims := t.resourceClaims(c, p)
 	if gang, why := t.gangOf(p); why != "" {
 		c.Unsolved = append(c.Unsolved, why)
 	} else {
@@ -103,9 +104,9 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 	anywhere := c.Terms // but for where its devices are
 	c.Terms = within(c.Terms, allocated)
 	c.Key = classText(c, t.Table.Names())
-	if _, hashed := c.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hashed || len(c.Volumes) > 0 || len(allocated) > 0 {
+	if _, hashed := c.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hashed || len(c.Volumes) > 0 || c.HasClaims {
 		slot := *c
-		slot.Terms = anywhere
+		slot.Terms, slot.Requests = anywhere, bare
 		slot.Volumes = make([]model.Volume, len(c.Volumes))
 		for i, v := range c.Volumes {
 			slot.Volumes[i] = model.Volume{Claim: v.Claim}
@@ -116,23 +117,23 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 		if hashed {
 			withoutHash(&slot)
 		}
-		c.SlotKey = classText(&slot, t.Table.Names())
+		c.SlotKey = withClaims(classText(&slot, t.Table.Names()), claims)
 	}
 	if c.Request != "" {
-		c.SlotKey = t.requestSlot(c)
+		c.SlotKey = withClaims(t.requestSlot(c, bare, anywhere), claims)
 		return c
 	}
 	if isOfTemplate(c.Labels) {
 		alike := *c
 		alike.Labels = maps.Clone(c.Labels)
 		maps.DeleteFunc(alike.Labels, func(k, _ string) bool { return slices.Contains(ownLabels, k) })
-		alike.Terms = anywhere
+		alike.Terms, alike.Requests = anywhere, bare
 		alike.Volumes = make([]model.Volume, len(c.Volumes))
 		for i, v := range c.Volumes {
 			alike.Volumes[i] = model.Volume{Driver: v.Driver, Exclusive: v.Exclusive, OneNode: v.OneNode}
 		}
 		withoutHash(&alike)
-		c.TemplateKey = classText(&alike, t.Table.Names())
+		c.TemplateKey = withClaims(classText(&alike, t.Table.Names()), claims)
 	}
 	return c
 }

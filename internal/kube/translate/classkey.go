@@ -341,6 +341,6 @@ func (w *text) weighted(lead string, list []model.WeightedPodTerm) {
 
 // requestSlot returns what tells apart the pods of the pod sets of one ProvisioningRequest, whose labels and tolerations may be others than
 // those of the template.
-func (t *Translator) requestSlot(c *model.Class) string {
-	return "request " + c.Request + classText(&model.Class{Namespace: c.Namespace, Requests: c.Requests, Terms: c.Terms, Preempts: true, Scheduler: model.DefaultScheduler}, t.Table.Names())
+func (t *Translator) requestSlot(c *model.Class, requests model.Resources, terms []model.NodeTerm) string {
+	return "request " + c.Request + classText(&model.Class{Namespace: c.Namespace, Requests: requests, Terms: terms, Preempts: true, Scheduler: model.DefaultScheduler}, t.Table.Names())
 }

@@ -272,8 +272,24 @@ func (t *Translator) withDevices(r model.Resources, text string) model.Resources
 	if text == "" || json.Unmarshal([]byte(text), &amounts) != nil {
 		return r
 	}
-	maps.DeleteFunc(amounts, func(name string, v int64) bool { return v <= 0 || v > mostDevices || !model.IsDevice(name) })
+	maps.DeleteFunc(amounts, func(name string, v int64) bool {
+		return v <= 0 || v > mostDevices || !model.IsDevice(name) || t.isDisused(name)
+	})
 	return t.withAmounts(r, amounts)
+}
+
+// isDisused reports whether a resource is of devices that no pod requests any more: nodes have no amounts of it, and nothing may wait for one.
+func (t *Translator) isDisused(name string) bool {
+	if !model.IsDevice(name) {
+		return false
+	}
+	if t.Lookup == nil || t.Lookup.Devices() == nil {
+		return true
+	}
+	d := t.Lookup.Devices()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !d.book.Counts(name)
 }
 
 // mostDevices is how many devices of a kind an annotation may say that a node has.
@@ -290,11 +306,11 @@ func (t *Translator) DeviceAnnotations(annotations map[string]string, allocatabl
 	return out
 }
 
-// resourceClaims adds to a class what a pod needs of devices. It returns where the pod must go for devices that are allocated to it; all of these
-// must match.
-func (t *Translator) resourceClaims(c *model.Class, p *corev1.Pod) (allocated []corev1.NodeSelector) {
+// resourceClaims adds to a class what a pod needs of devices. It returns where the pod must go for devices that are allocated to it, all of which
+// must match, and what its claims ask, which tells it from other pods.
+func (t *Translator) resourceClaims(c *model.Class, p *corev1.Pod) (allocated []corev1.NodeSelector, claims string) {
 	if len(p.Spec.ResourceClaims) == 0 {
-		return nil
+		return nil, ""
 	}
 	c.HasClaims = true
 	var known *Devices
@@ -303,7 +319,7 @@ func (t *Translator) resourceClaims(c *model.Class, p *corev1.Pod) (allocated []
 	}
 	if known == nil {
 		c.Unsolved = append(c.Unsolved, "spec.resourceClaims: the API server does not serve resource.k8s.io/v1, which Kubernetes has since version 1.34")
-		return nil
+		return nil, ""
 	}
 	need := known.OfPod(p)
 	for _, why := range need.Unsupported {
@@ -319,7 +335,15 @@ func (t *Translator) resourceClaims(c *model.Class, p *corev1.Pod) (allocated []
 			c.Unsolved = append(c.Unsolved, fmt.Sprintf("spec.resourceClaims: %s is one kind of device more than are looked at", name))
 		}
 	}
-	return need.NodeTerms
+	return need.NodeTerms, need.Claims
+}
+
+// withClaims adds to a key of a class without its devices what the claims ask.
+func withClaims(key, claims string) string {
+	if claims == "" {
+		return key
+	}
+	return key + " " + claims
 }
 
 // within returns the terms of node affinity that hold where some of these terms and all of the selectors match.

@@ -120,6 +120,13 @@ func (w *watcher) translateDevices() {
 		}
 	}
 	w.nodeMu.Unlock()
+	if x.All {
+		w.claimMu.Lock()
+		for _, n := range w.c.Seen.Claims.List() {
+			w.setClaim(n)
+		}
+		w.claimMu.Unlock()
+	}
 	if x.All || x.Types {
 		w.emit(func(s *state.State) { s.Pools.SetDevices(w.t.DevicesOfTypes(d)) })
 	}

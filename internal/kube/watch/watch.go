@@ -243,11 +243,10 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 			c.Seen.GroupsChanged.Raise()
 			emit(func(s *state.State) { s.Pools.DeletePool(k) })
 		})
-	follow(ctx, w, wg, source{c.Karpenter, "nodeclaims", &karpv1.NodeClaim{}}, &sync.Mutex{},
+	follow(ctx, w, wg, source{c.Karpenter, "nodeclaims", &karpv1.NodeClaim{}}, &w.claimMu,
 		func(k string, n *karpv1.NodeClaim) {
 			client.KeepSeen(&c.Seen.Claims, k, n)
-			m, v := t.NodeClaim(n), translate.ResourceVersion(n.ResourceVersion)
-			emit(func(s *state.State) { s.SetClaim(m, v) })
+			w.setClaim(n)
 		},
 		func(k string) {
 			c.Seen.Claims.Delete(k)

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -38,7 +39,8 @@ type watcher struct {
 	taintRules bool                              // the API server has rules that taint devices
 	replicas   map[string]replicas               // by namespace/name of the ReplicaSet
 
-	nodeMu sync.Mutex
+	nodeMu  sync.Mutex
+	claimMu sync.Mutex // of NodeClaims
 
 	buffers   *bufferWatch
 	failing   *failingWatch
@@ -62,6 +64,11 @@ func (w *watcher) setPod(p *corev1.Pod) {
 func (w *watcher) setNode(n *corev1.Node) {
 	m, v := w.t.Node(n), translate.ResourceVersion(n.ResourceVersion)
 	w.emit(func(s *state.State) { s.SetNode(m, v) })
+}
+
+func (w *watcher) setClaim(n *karpv1.NodeClaim) {
+	m, v := w.t.NodeClaim(n), translate.ResourceVersion(n.ResourceVersion)
+	w.emit(func(s *state.State) { s.SetClaim(m, v) })
 }
 
 func (w *watcher) setDaemon(d *appsv1.DaemonSet) {
