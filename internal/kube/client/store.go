@@ -48,7 +48,8 @@ type Store struct {
 	CapacityQuotas                   Objects[*bufferv1beta1.CapacityQuota]
 	Volumes                          *volume.Index
 	CSINodes                         Objects[*storagev1.CSINode]
-	Devices                          *translate.Devices // nil: the API server has none
+	Devices                          *translate.Devices // nil: there are none
+	NoDevices                        string             // why
 	LimitRanges                      Objects[*corev1.LimitRange]
 	RuntimeClasses                   Objects[*nodev1.RuntimeClass]
 	PriorityClasses                  Objects[*schedulingv1.PriorityClass]
@@ -172,6 +173,8 @@ func (l lookup) CSINode(node string) *storagev1.CSINode {
 }
 
 func (l lookup) Devices() *translate.Devices { return l.s.Devices }
+
+func (l lookup) NoDevices() string { return l.s.NoDevices }
 
 func (l lookup) LimitRanges(namespace string) []*corev1.LimitRange {
 	var out []*corev1.LimitRange

@@ -314,11 +314,12 @@ func (t *Translator) resourceClaims(c *model.Class, p *corev1.Pod) (allocated []
 	}
 	c.HasClaims = true
 	var known *Devices
+	why := ""
 	if t.Lookup != nil {
-		known = t.Lookup.Devices()
+		known, why = t.Lookup.Devices(), t.Lookup.NoDevices()
 	}
 	if known == nil {
-		c.Unsolved = append(c.Unsolved, "spec.resourceClaims: the API server does not serve resource.k8s.io/v1, which Kubernetes has since version 1.34")
+		c.Unsolved = append(c.Unsolved, "spec.resourceClaims: "+cmp.Or(why, "devices were not read"))
 		return nil, ""
 	}
 	need := known.OfPod(p)

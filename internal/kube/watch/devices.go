@@ -5,11 +5,15 @@ package watch
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -18,15 +22,41 @@ import (
 // deviceDelay is how long changes of devices and of claims are gathered before what depends on them is translated again.
 const deviceDelay = 50 * time.Millisecond
 
-// servesDevices prepares for the devices of dynamic resource allocation if the API server has them.
+// servesDevices prepares for the devices of dynamic resource allocation if the API server has them and they may be listed.
 func (w *watcher) servesDevices(ctx context.Context) error {
 	served, err := w.c.Serves(ctx, resourceapi.SchemeGroupVersion, "resourceslices")
-	if err != nil || !served {
+	if err != nil {
 		return err
 	}
-	w.c.Seen.Devices, w.devicePods = translate.NewDevices(), map[string]*corev1.Pod{}
+	if !served {
+		w.c.Seen.NoDevices = "the API server did not serve resource.k8s.io/v1, which Kubernetes has since version 1.34, when Dovetail started; upgrade it, and start Dovetail again"
+		return nil
+	}
 	w.taintRules, err = w.c.Serves(ctx, resourceapi.SchemeGroupVersion, "devicetaintrules") // since version 1.37
-	return err
+	if err != nil {
+		return err
+	}
+	kinds := []string{"deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"}
+	if w.taintRules {
+		kinds = append(kinds, "devicetaintrules")
+	}
+	var denied []string
+	for _, resource := range kinds {
+		err := w.c.Resource.Get().Resource(resource).VersionedParams(&metav1.ListOptions{Limit: 1}, metav1.ParameterCodec).Do(ctx).Error()
+		switch {
+		case apierrors.IsForbidden(err):
+			denied = append(denied, resource+"."+resourceapi.GroupName)
+		case err != nil:
+			return fmt.Errorf("list %s of API server %s: %w", resource, w.c.Address, err)
+		}
+	}
+	if len(denied) > 0 { // most clusters have no devices
+		w.c.Seen.NoDevices = "the right to list " + strings.Join(denied, ", ") + " was missing when Dovetail started; grant the verbs list and watch, and start Dovetail again"
+		w.c.Log.Warn("no node is launched for a pod with resource claims: "+w.c.Seen.NoDevices, "server", w.c.Address)
+		return nil
+	}
+	w.c.Seen.Devices, w.devicePods = translate.NewDevices(), map[string]*corev1.Pod{}
+	return nil
 }
 
 // followDevices watches devices and the claims to them.
