@@ -42,6 +42,9 @@ func Examine(in Input) *Report {
 	out.Findings = append(x.findHolds(), x.compared.Blocked...)
 	for _, f := range x.compared.Blocked {
 		x.waitedFor[f.Subject+" "+f.Key] = true
+		for _, o := range f.Others {
+			x.waitedFor[o.Subject+" "+o.Key] = true
+		}
 	}
 	for _, find := range []func() []Finding{
 		x.findUnplaceable, x.findUnusedLaunches, x.findDriftBackOffs, x.findCloudQuotas, x.findPools, x.findOverlaps, x.findLimits, x.findFullGroups, x.findQuotas, x.findFullQuotas, x.findSpot, x.findFewTypes, x.findOnePerNode,

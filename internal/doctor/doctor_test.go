@@ -650,6 +650,13 @@ func TestLimitsOfReplacements(t *testing.T) {
 		},
 		"nodes": func(c *cluster) { c.pools[0].NodeLimit = int64(len(c.nodes)) },
 		"quota": func(c *cluster) { c.addQuota("all").Nodes = int64(len(c.nodes)) },
+		"cpu and memory": func(c *cluster) {
+			c.pools[0].Limits, c.pools[0].HasLimit = model.Resources{16_000 * int64(len(c.nodes)), 128 << 30 * int64(len(c.nodes))}, []bool{true, true}
+		},
+		"cpu and quota": func(c *cluster) {
+			c.pools[0].Limits, c.pools[0].HasLimit = model.Resources{16_000 * int64(len(c.nodes))}, []bool{true}
+			c.addQuota("all").Nodes = int64(len(c.nodes))
+		},
 	} {
 		for cpu, some := range map[int64]bool{1700: false, 1000: true} { // pods of 1000m fit on three of the four nodes
 			c := newCluster(t, 1)
@@ -670,6 +677,15 @@ func TestLimitsOfReplacements(t *testing.T) {
 				t.Errorf("%s, pods of %dm: %s; $%s an hour within the limit, $%s without", name, cpu, describe(got), model.Dollars(got.ConsolidatedMicro), model.Dollars(free.ConsolidatedMicro))
 			}
 			if blocked != nil {
+				if len(blocked.Changes) != len(blocked.Others)+1 || (len(blocked.Others) > 0) != strings.Contains(name, " and ") && !some {
+					t.Errorf("%s, pods of %dm: limits %+v with %+v", name, cpu, blocked, blocked.Others)
+				}
+				for _, near := range got.Findings {
+					is := func(l Limit) bool { return near.Subject == l.Subject && near.Key == l.Key }
+					if near.Code == LimitNear && (is(Limit{Subject: blocked.Subject, Key: blocked.Key}) || slices.ContainsFunc(blocked.Others, is)) {
+						t.Errorf("%s, pods of %dm: the limit that blocks is told as near too: %+v", name, cpu, near)
+					}
+				}
 				for _, ch := range blocked.Changes {
 					c.apply(ch)
 				}

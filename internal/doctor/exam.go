@@ -35,7 +35,7 @@ type exam struct {
 	compared Compared
 	setAside map[string]bool // by uid: Compared.SetAside
 
-	waitedFor map[string]bool // what pods wait for: subjects of node groups at their maximum, subject and key of limits of NodePools
+	waitedFor map[string]bool // what pods wait for: subjects of node groups at their maximum, subject and key of limits
 	holds     []*hold
 	heldBy    map[*model.Node][]*hold
 	baseline  int64 // cost after consolidation by the policy of what-ifs

@@ -59,10 +59,11 @@ type Code string
 type Finding struct {
 	Code     Code     `json:"code"`
 	Severity Severity `json:"severity"`
-	Subject  string   `json:"subject"`        // what it is about: deployment/NAMESPACE/NAME, nodepool/NAME …
-	Key      string   `json:"key,omitempty"`  // field, annotation or resource
-	Have     string   `json:"have,omitempty"` // what that is now
-	Pods     []string `json:"pods,omitempty"` // namespace/name of those concerned, sorted
+	Subject  string   `json:"subject"`               // what it is about: deployment/NAMESPACE/NAME, nodepool/NAME …
+	Key      string   `json:"key,omitempty"`         // field, annotation or resource
+	Have     string   `json:"have,omitempty"`        // what that is now
+	Others   []Limit  `json:"otherLimits,omitempty"` // of LimitBlocks: only with these raised too the saving is there
+	Pods     []string `json:"pods,omitempty"`        // namespace/name of those concerned, sorted
 	Nodes    []string `json:"nodes,omitempty"`
 
 	// Draining are those of Nodes that are being deleted, which this keeps from being drained for good; DrainingMicro is what they cost.
@@ -80,6 +81,13 @@ type Finding struct {
 	// Changes are the edits that end it, all of them needed; none: it has no remedy that is an edit of an object.
 	Changes []plan.Change `json:"changes,omitempty"`
 	Reason  plan.Reason   `json:"reason,omitzero"` // of a pod that fits nowhere
+}
+
+// Limit is a limit next to the one that a finding is about.
+type Limit struct {
+	Subject string `json:"subject"`
+	Key     string `json:"key"`
+	Have    string `json:"have"` // what it leaves
 }
 
 // hold is one thing that keeps nodes as they are.

@@ -321,7 +321,7 @@ func sameOffers(a, b *model.NodePool) bool {
 	return false
 }
 
-// findLimits finds NodePools that have nearly reached a limit; those for which pods wait are found elsewhere.
+// findLimits finds NodePools that have nearly reached a limit; those for which pods or replacements wait are found elsewhere.
 func (x *exam) findLimits() (out []Finding) {
 	used, count := map[string]model.Resources{}, map[string]int64{}
 	for _, n := range x.Snapshot.Nodes {

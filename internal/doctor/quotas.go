@@ -151,7 +151,7 @@ func (x *exam) findQuotas() (out []Finding) {
 	for i, l := range x.Snapshot.Limits {
 		use := x.useOf(l, nil)
 		near := func(resource string, d model.Dim, have, limit int64) {
-			if limit > 0 && have*10 >= limit*9 {
+			if limit > 0 && have*10 >= limit*9 && !x.waitedFor[l.Name+" "+quotaField(resource)] {
 				out = append(out, Finding{Code: LimitNear, Severity: Risky, Subject: l.Name, Key: quotaField(resource), Have: amount(d, have) + " of " + amount(d, limit),
 					Changes: []plan.Change{{Object: l.Name, Field: quotaField(resource), Op: plan.Set, Value: amount(d, 2*limit)}}})
 			}

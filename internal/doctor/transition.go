@@ -352,6 +352,7 @@ func (x *exam) blockedByLimits(keep func(*model.Node) bool, of *reached) (out []
 	all := out[0]
 	all.SavingMicro = gap
 	for _, f := range out[1:] {
+		all.Others = append(all.Others, Limit{f.Subject, f.Key, f.Have})
 		all.Changes = append(all.Changes, f.Changes...)
 	}
 	return []Finding{all}

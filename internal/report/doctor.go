@@ -67,7 +67,11 @@ func (d *Doctor) Complete() {
 		}
 		if commands := d.Commands(f); len(commands) > 0 && !taken[f.Code] && !strings.HasPrefix(commands[0], "#") && (f.Severity != doctor.Costly || f.SavingMicro > 0) {
 			taken[f.Code] = true
-			d.Steps = append(d.Steps, DoctorStep{commands[0], DoctorSentence(f)})
+			command := commands[0]
+			if len(f.Others) > 0 { // one alone is of no use
+				command = strings.Join(commands, " && ")
+			}
+			d.Steps = append(d.Steps, DoctorStep{command, DoctorSentence(f)})
 		}
 	}
 	more := []DoctorStep{{d.command("plan", "--compare"), "shows the nodes that a repacked cluster would have; 'dovetail record' and 'dovetail replay' compare other NodePools over days"}}
@@ -267,12 +271,31 @@ func doctorNotes(d *Doctor) (out []string) {
 	}
 	for i := range d.Blocked {
 		f := &d.Blocked[i]
-		out = append(out, "The figures keep to the limit of "+doctorObject(f.Subject)+" ("+f.Key+"), which leaves "+f.Have+" for replacements: raise it to save "+perMonth(f.SavingMicro)+" more.")
+		limits, left := limitsOf(f)
+		n := len(f.Others) + 1
+		out = append(out, "The figures keep to the "+pick(n, "limit", "limits")+" of "+limits+", which "+pick(n, "leaves ", "leave ")+left+" for replacements: raise "+pick(n, "it", "all of them")+" to save "+perMonth(f.SavingMicro)+" more.")
 	}
 	if len(d.Ignored) > 0 {
 		out = append(out, "Left out: "+strings.Join(d.Ignored, ", ")+".")
 	}
 	return out
+}
+
+// limitsOf names the limits that a finding is about, those of one object together, and says what each of them leaves.
+func limitsOf(f *doctor.Finding) (limits, left string) {
+	objects, fields, have := []string{doctorObject(f.Subject)}, []string{f.Key}, []string{f.Have}
+	for _, l := range f.Others {
+		have = append(have, l.Have)
+		if i := slices.Index(objects, doctorObject(l.Subject)); i >= 0 {
+			fields[i] += ", " + l.Key
+			continue
+		}
+		objects, fields = append(objects, doctorObject(l.Subject)), append(fields, l.Key)
+	}
+	for i := range objects {
+		objects[i] += " (" + fields[i] + ")"
+	}
+	return strings.Join(objects, " and "), strings.Join(have, " and ")
 }
 
 // fewNames lists the first names, and says how many more there are.

@@ -180,6 +180,35 @@ func TestDoctorTextHasNoCodes(t *testing.T) {
 	}
 }
 
+// TestSeveralLimitsThatBlock: limits that save nothing unless all of them are raised are named together, also in the next step.
+func TestSeveralLimitsThatBlock(t *testing.T) {
+	change := func(object, field, value string) plan.Change {
+		return plan.Change{Object: object, Field: field, Op: plan.Set, Value: value}
+	}
+	f := doctor.Finding{Code: doctor.LimitBlocks, Severity: doctor.Costly, Subject: "nodepool/a", Key: "spec.limits.cpu", Have: "0", SavingMicro: 1_000_000, Priced: true,
+		Others:  []doctor.Limit{{Subject: "nodepool/a", Key: "spec.limits.memory", Have: "3Gi"}, {Subject: "capacityquota/all", Key: "spec.limits.resources.nodes", Have: "1"}},
+		Changes: []plan.Change{change("nodepool/a", "spec.limits.cpu", "8"), change("nodepool/a", "spec.limits.memory", "9Gi"), change("capacityquota/all", "spec.limits.resources.nodes", "5")}}
+	d := Doctor{Report: &doctor.Report{Compared: doctor.Compared{Blocked: []doctor.Finding{f}}, Findings: []doctor.Finding{f}}}
+	d.Complete()
+	const limits = "limits of NodePool a (spec.limits.cpu, spec.limits.memory) and CapacityQuota all (spec.limits.resources.nodes)"
+	note := "The figures keep to the " + limits + ", which leave 0 and 3Gi and 1 for replacements: raise all of them to save $730 more."
+	if got := doctorNotes(&d); !slices.Contains(got, note) {
+		t.Errorf("notes %q, want %q", got, note)
+	}
+	want := DoctorStep{`kubectl patch nodepool a --type merge -p '{"spec":{"limits":{"cpu":"8"}}}' && kubectl patch nodepool a --type merge -p '{"spec":{"limits":{"memory":"9Gi"}}}' && ` +
+		`kubectl patch capacityquota all --type merge -p '{"spec":{"limits":{"resources":{"nodes":"5"}}}}'`,
+		"The " + limits + " leave 0 and 3Gi and 1, which is too little for replacements: they are launched before the nodes that they replace are deleted. Raising one alone saves nothing."}
+	if d.Steps[0] != want {
+		t.Errorf("the step is %+v, want %+v", d.Steps[0], want)
+	}
+	f.Others = nil
+	d.Blocked = []doctor.Finding{f}
+	note = "The figures keep to the limit of NodePool a (spec.limits.cpu), which leaves 0 for replacements: raise it to save $730 more."
+	if got := doctorNotes(&d); !slices.Contains(got, note) {
+		t.Errorf("notes %q, want %q", got, note)
+	}
+}
+
 func TestPerMonth(t *testing.T) {
 	for micro, want := range map[int64]string{0: "$0.00", 10_000: "$7.30", 100_000: "$73", 1_700_000: "$1,241", 2_000_000_000: "$1,460,000"} {
 		if got := perMonth(micro); got != want {

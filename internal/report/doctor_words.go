@@ -108,7 +108,10 @@ func doctorSentenceOfPools(f *doctor.Finding, who, pods, nodes string) string {
 	case doctor.LimitReached:
 		return fmt.Sprintf("%s has reached its limit (%s): %s pending.", who, f.Key, pods)
 	case doctor.LimitBlocks:
-		return fmt.Sprintf("The limit of %s (%s) leaves %s, which is too little for replacements: they are launched before the nodes that they replace are deleted.", who, f.Key, f.Have)
+		limits, left := limitsOf(f)
+		n := len(f.Others) + 1
+		return fmt.Sprintf("The %s of %s %s %s, which is too little for replacements: they are launched before the nodes that they replace are deleted.%s",
+			pick(n, "limit", "limits"), limits, pick(n, "leaves", "leave"), left, pick(n, "", " Raising one alone saves nothing."))
 	case doctor.LimitNear:
 		return fmt.Sprintf("%s has nearly reached its limit (%s: %s).", who, f.Key, f.Have)
 	case doctor.QuotaCosts:
