@@ -373,6 +373,9 @@ func (b *Book) Counts(name string) bool {
 	return b.layout.names[name]
 }
 
+// TypeSlices returns what SetType has stored under a key; nil: nothing. The result must not be changed.
+func (b *Book) TypeSlices(key string) []TypeSlice { return b.types[key] }
+
 // OfNode returns the amount of each resource that is free on a node: devices that are allocated to claims are not counted.
 func (b *Book) OfNode(name string) map[string]int64 {
 	if b.nodes[name] == nil || strings.HasPrefix(name, typeNode) {

@@ -116,17 +116,18 @@ func objectsOf(node string, list []TypeSlice) []*resourceapi.ResourceSlice {
 }
 
 // SlicesOfNode returns what a node has published, as the slices of a node to come: attributes that tell devices of one model apart (UUIDs and
-// serial numbers) and taints are left out. It is nil if the node has no devices, or if a pool of it is incomplete or being updated.
+// serial numbers) and taints are left out. Drivers with a pool that is incomplete, being updated or has devices of other nodes are left out.
 func (b *Book) SlicesOfNode(name string) []TypeSlice {
 	n := b.nodes[name]
 	if n == nil {
 		return nil
 	}
 	var list []TypeSlice
+	partial := map[string]bool{} // drivers
 	for _, id := range slices.SortedFunc(maps.Keys(n.pools), func(a, b poolID) int { return strings.Compare(a.driver+"\n"+a.pool, b.driver+"\n"+b.pool) }) {
 		usable := b.usable(id)
 		if usable == nil {
-			return nil
+			partial[id.driver] = true
 		}
 		pool := ""
 		if len(list) > 0 && list[len(list)-1].Driver == id.driver {
@@ -135,7 +136,7 @@ func (b *Book) SlicesOfNode(name string) []TypeSlice {
 		for _, s := range usable {
 			t := TypeSlice{Driver: id.driver, Pool: pool, SharedCounters: s.object.Spec.SharedCounters}
 			if s.node != name && len(t.SharedCounters) == 0 {
-				return nil // the pool has devices of other nodes
+				partial[id.driver] = true // the pool has devices of other nodes
 			}
 			for i := range s.object.Spec.Devices {
 				d := s.object.Spec.Devices[i].DeepCopy()
@@ -147,6 +148,10 @@ func (b *Book) SlicesOfNode(name string) []TypeSlice {
 			}
 			list = append(list, t)
 		}
+	}
+	list = slices.DeleteFunc(list, func(t TypeSlice) bool { return partial[t.Driver] })
+	if len(list) == 0 {
+		return nil
 	}
 	return list
 }

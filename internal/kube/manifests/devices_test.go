@@ -34,7 +34,7 @@ spec: {driver: gpu.example.com, nodeName: n1, pool: {name: n1, generation: 1, re
 ---
 apiVersion: v1
 kind: Node
-metadata: {name: n1, labels: {node.kubernetes.io/instance-type: t1, karpenter.sh/nodepool: p}}
+metadata: {name: n1, labels: {node.kubernetes.io/instance-type: t1, karpenter.sh/nodepool: p, karpenter.sh/initialized: "true"}}
 status: {capacity: {cpu: "4", pods: "10"}}
 `
 	for i := range 2 {
@@ -120,7 +120,7 @@ apiVersion: karpenter.sh/v1
 kind: NodeClaim
 metadata:
   name: c
-  labels: {karpenter.sh/nodepool: p}
+  labels: {karpenter.sh/nodepool: p, karpenter.sh/initialized: "true"}
   annotations:
     dovetail.sh/requested-devices: '{"devices/gpu.example.com":2,"devices/gone":1}'
     dovetail.sh/devices: '{"devices/gpu.example.com":2,"devices/gone":1}'
@@ -263,7 +263,7 @@ spec: {driver: gpu.nvidia.com, nodeName: n1, pool: {name: n1, generation: 1, res
 ---
 apiVersion: v1
 kind: Node
-metadata: {name: n1, labels: {node.kubernetes.io/instance-type: g1, karpenter.sh/nodepool: p}}
+metadata: {name: n1, labels: {node.kubernetes.io/instance-type: g1, karpenter.sh/nodepool: p, karpenter.sh/initialized: "true"}}
 status: {capacity: {cpu: "4", pods: "10"}}
 `
 	const overlay = `---

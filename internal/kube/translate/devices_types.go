@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/devices"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -28,11 +29,12 @@ func (d *Devices) SetOverlay(name string, slices []devices.TypeSlice) {
 }
 
 // Learn takes nodes to come of a node's NodePool and instance type, and those of its instance type in pools of which no node is known, to have the
-// devices that the node has. Devices of a node whose drivers have not published all yet teach nothing; what was learned of nodes outlives them.
-// A node is learned from once, and again when its slices have changed.
+// devices that the node has. A node of a pool teaches once it is initialized. A driver that has not published all of its devices there yet teaches
+// nothing, and takes nothing away: it may only be late, or broken on this node. What was learned of nodes outlives them. A node is learned from
+// once, and again when its slices have changed.
 func (d *Devices) Learn(n *corev1.Node) {
 	k := nodeKind{n.Labels[model.LabelNodePool], n.Labels[model.LabelInstanceType]}
-	if k.instanceType == "" {
+	if k.instanceType == "" || k.pool != "" && n.Labels[model.LabelInitialized] != karpv1.LabelValueTrue {
 		return
 	}
 	d.change(func(b *devices.Book) {
@@ -48,14 +50,33 @@ func (d *Devices) Learn(n *corev1.Node) {
 	})
 }
 
-// learn takes nodes to come of a kind, and those of its instance type in other pools, to have these devices. What differs without consequence,
-// such as the serial number of a device, is not learned again.
+// learn takes nodes to come of a kind, and those of its instance type in other pools, to have these devices, next to what is known of other
+// drivers. What differs without consequence, such as the serial number of a device, is not learned again.
 func (d *Devices) learn(k nodeKind, published []devices.TypeSlice) {
-	changed := d.setType(k.key(), published)
+	other := nodeKind{"", k.instanceType}
+	ofOthers := d.book.TypeSlices(other.key())
+	whole := withOtherDrivers(withOtherDrivers(published, d.learned[k]), ofOthers)
+	changed := d.setType(k.key(), whole)
 	if _, known := d.learned[k]; changed || !known {
-		d.learned[k] = published
+		d.learned[k] = whole
 	}
-	d.setType(nodeKind{"", k.instanceType}.key(), published)
+	d.setType(other.key(), withOtherDrivers(published, ofOthers))
+}
+
+// withOtherDrivers adds to slices those of drivers that they have none of.
+func withOtherDrivers(list, known []devices.TypeSlice) []devices.TypeSlice {
+	out := slices.Clone(list)
+	for i := range known {
+		if !hasDriver(list, known[i].Driver) {
+			out = append(out, known[i])
+		}
+	}
+	slices.SortStableFunc(out, func(a, b devices.TypeSlice) int { return cmp.Compare(a.Driver, b.Driver) })
+	return out
+}
+
+func hasDriver(list []devices.TypeSlice, driver string) bool {
+	return slices.ContainsFunc(list, func(s devices.TypeSlice) bool { return s.Driver == driver })
 }
 
 // mostLearnedBytes bounds the text of Learned: a ConfigMap, which other things are kept in too, holds 1 MiB.
@@ -138,7 +159,7 @@ func (k nodeKind) key() string { return "learned/" + k.pool + "/" + k.instanceTy
 func overlayKey(name string) string { return "overlay/" + name }
 
 // OfType returns how many devices a node to come of a pool and an instance type is expected to have: what a NodeOverlay says, else what
-// nodes of the type have published, those of the pool before others, else what is known of EC2's types.
+// nodes of the type have published, those of the pool before others. What is known of EC2's types stands in for their driver until it has published.
 func (d *Devices) OfType(pool string, t *model.InstanceType) map[string]int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -146,12 +167,24 @@ func (d *Devices) OfType(pool string, t *model.InstanceType) map[string]int64 {
 		return d.book.OfType(overlayKey(t.DeviceOverlay))
 	}
 	for _, k := range []nodeKind{{pool, t.Name}, {"", t.Name}} {
-		if out := d.book.OfType(k.key()); out != nil {
-			return out
+		published := d.book.TypeSlices(k.key())
+		if published == nil {
+			continue
 		}
+		sum := map[string]int64{}
+		maps.Copy(sum, d.book.OfType(k.key()))
+		if !hasDriver(published, ec2Driver) {
+			for name, v := range d.ofEC2(t) {
+				sum[name] += v
+			}
+		}
+		return sum
 	}
 	return d.ofEC2(t)
 }
+
+// ec2Driver is NVIDIA's DRA driver.
+const ec2Driver = "gpu.nvidia.com"
 
 // ofEC2 returns the devices of an EC2 instance type with NVIDIA GPUs, by its labels, as NVIDIA's DRA driver publishes them: one for each GPU. Of
 // what the driver says of a GPU only the type, the product and the memory are known before a node has come.
@@ -169,7 +202,7 @@ func (d *Devices) ofEC2(t *model.InstanceType) map[string]int64 {
 			return nil
 		}
 		of, product := "gpu", "NVIDIA "+strings.ToUpper(name)
-		slice := devices.TypeSlice{Driver: "gpu.nvidia.com"}
+		slice := devices.TypeSlice{Driver: ec2Driver}
 		for i := range n {
 			slice.Devices = append(slice.Devices, resourceapi.Device{
 				Name:       "gpu-" + strconv.Itoa(i),

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package translate
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+const (
+	gpuDriver = "gpu.nvidia.com"
+	nicDriver = "nic.example.com"
+)
+
+// driverSlice is what a driver publishes of a node with two devices.
+func driverSlice(node, driver string) *resourceapi.ResourceSlice {
+	return &resourceapi.ResourceSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: node + "-" + driver},
+		Spec: resourceapi.ResourceSliceSpec{Driver: driver, NodeName: &node, Pool: resourceapi.ResourcePool{Name: node, Generation: 1, ResourceSliceCount: 1},
+			Devices: []resourceapi.Device{{Name: "d0"}, {Name: "d1"}}},
+	}
+}
+
+func learnedNode(name, pool string, initialized bool) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{model.LabelInstanceType: "t1", model.LabelNodePool: pool}}}
+	if initialized {
+		n.Labels[model.LabelInitialized] = "true"
+	}
+	return n
+}
+
+// claimedDevices are Devices with a class for the devices of each driver, and a pod that claims one of each.
+func claimedDevices() *Devices {
+	d := NewDevices()
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}}
+	for _, driver := range []string{gpuDriver, nicDriver} {
+		c := &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: driver}}
+		c.Spec.Selectors = []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: fmt.Sprintf("device.driver == %q", driver)}}}
+		d.SetDeviceClass(driver, c)
+		x := &resourceapi.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: driver}}
+		x.Spec.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "d", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: driver, AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: 1}}}
+		d.SetResourceClaimTemplate("default/"+driver, x)
+		p.Spec.ResourceClaims = append(p.Spec.ResourceClaims, corev1.PodResourceClaim{Name: driver, ResourceClaimTemplateName: &driver})
+	}
+	d.OfPod(p)
+	return d
+}
+
+// TestHalfPublished: a node of which not all drivers have published takes no device away from nodes to come, in whichever order they publish, with
+// the node initialized before, between or after, in its own NodePool or another.
+func TestHalfPublished(t *testing.T) {
+	both := map[string]int64{"devices/" + gpuDriver: 2, "devices/" + nicDriver: 2}
+	for _, order := range [][]string{{gpuDriver, nicDriver}, {nicDriver, gpuDriver}} {
+		for initialized := range 3 {
+			for _, pool := range []string{"p1", "p2"} {
+				d := claimedDevices()
+				check := func(when string) {
+					t.Helper()
+					for _, of := range []string{"p1", pool, "p3"} {
+						if got := d.OfType(of, &model.InstanceType{Name: "t1"}); !maps.Equal(got, both) {
+							t.Errorf("%v, initialized at step %d, pool %s, %s: a node to come of pool %s has %v, want %v", order, initialized, pool, when, of, got, both)
+						}
+					}
+				}
+				for _, driver := range order {
+					d.SetSlice("n1-"+driver, driverSlice("n1", driver))
+				}
+				d.Learn(learnedNode("n1", "p1", true))
+				check("one node")
+				for i, driver := range order {
+					d.Learn(learnedNode("n2", pool, initialized <= i))
+					d.SetSlice("n2-"+driver, driverSlice("n2", driver))
+					d.Learn(learnedNode("n2", pool, initialized <= i))
+					check("of another: " + driver)
+				}
+				half := driverSlice("n2", order[1])
+				half.Spec.Pool.ResourceSliceCount = 2
+				d.SetSlice("n2-"+order[1], half)
+				d.Learn(learnedNode("n2", pool, true))
+				check("incomplete again")
+
+				learned, err := d.Learned()
+				if err != nil {
+					t.Fatal(err)
+				}
+				d = claimedDevices()
+				if err := d.Recall(learned); err != nil {
+					t.Fatal(err)
+				}
+				check("recalled")
+			}
+		}
+	}
+}
+
+// TestNotInitialized: a node teaches once it is initialized, and one of no NodePool, which nobody marks as that, at once.
+func TestNotInitialized(t *testing.T) {
+	for _, c := range []struct {
+		pool        string
+		initialized bool
+		want        int64
+	}{{"p", false, 0}, {"p", true, 2}, {"", false, 2}} {
+		d := claimedDevices()
+		d.SetSlice("n1-"+gpuDriver, driverSlice("n1", gpuDriver))
+		d.Learn(learnedNode("n1", c.pool, c.initialized))
+		if got := d.OfType("p", &model.InstanceType{Name: "t1"})["devices/"+gpuDriver]; got != c.want {
+			t.Errorf("%+v: a node to come has %d devices", c, got)
+		}
+	}
+}
+
+// TestBuiltInNextToLearned: what a node has published with one driver leaves what is known of its GPUs without it.
+func TestBuiltInNextToLearned(t *testing.T) {
+	d := claimedDevices()
+	empty := driverSlice("n2", nicDriver)
+	empty.Spec.Devices = nil
+	d.SetSlice(empty.Name, empty)
+	other := learnedNode("n2", "p", true)
+	other.Labels[model.LabelInstanceType] = "t2"
+	d.Learn(other)
+	d.SetSlice("n1-"+nicDriver, driverSlice("n1", nicDriver))
+	d.Learn(learnedNode("n1", "p", true))
+	x := &model.InstanceType{Name: "t1", Labels: model.Labels{awsv1.LabelInstanceGPUManufacturer: "nvidia", awsv1.LabelInstanceGPUName: "a10g", awsv1.LabelInstanceGPUCount: "4", awsv1.LabelInstanceGPUMemory: "24576"}}
+	if got, want := d.OfType("p", x), (map[string]int64{"devices/" + gpuDriver: 4, "devices/" + nicDriver: 2}); !maps.Equal(got, want) {
+		t.Errorf("before the GPUs are published: %v, want %v", got, want)
+	}
+	if got, want := d.OfType("p", &model.InstanceType{Name: "t2", Labels: x.Labels}), (map[string]int64{"devices/" + gpuDriver: 4}); !maps.Equal(got, want) {
+		t.Errorf("next to a driver without devices: %v, want %v", got, want)
+	}
+	d.SetSlice("n1-"+gpuDriver, driverSlice("n1", gpuDriver))
+	d.Learn(learnedNode("n1", "p", true))
+	if got := d.OfType("p", x)["devices/"+gpuDriver]; got != 2 {
+		t.Errorf("%d GPUs where a node has published 2", got)
+	}
+}
