@@ -145,12 +145,40 @@ func TestSharedClaim(t *testing.T) {
 	if want := []string{"waits until kube-scheduler has allocated ResourceClaim default/shared, which pod default/p1 uses too"}; !slices.Equal(n.Unsupported, want) || n.Amounts != nil || n.Claims != claims {
 		t.Errorf("second: %+v", n)
 	}
+	// One that kube-scheduler can't place does not keep the others waiting, whenever that turns out; it waits for them.
+	gone, unplaced := "none", named("p0", "shared")
+	for name, set := range map[string]func(){
+		"gated":     func() { unplaced.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}} },
+		"of others": func() { unplaced.Spec.SchedulerName = "volcano" },
+		"without a claim": func() {
+			unplaced.Spec.ResourceClaims = append(unplaced.Spec.ResourceClaims, corev1.PodResourceClaim{Name: "d", ResourceClaimName: &gone})
+		},
+	} {
+		unplaced = named("p0", "shared")
+		b.OfPod(unplaced)
+		if n := b.OfPod(p1); len(n.Unsupported) != 1 || n.Amounts != nil {
+			t.Errorf("behind another: %+v", n)
+		}
+		b.Changes()
+		set()
+		n := b.OfPod(unplaced)
+		if x := b.Changes(); !slices.Contains(x.Pods, "default/p1") {
+			t.Errorf("%s: changes %+v", name, x)
+		}
+		if first := b.OfPod(p1); len(first.Unsupported) > 0 || first.Amounts["devices/gpu"] != 1 || len(n.Unsupported) == 0 {
+			t.Errorf("%s: %+v; the next %+v", name, n, first)
+		}
+	}
+	b.ForgetPod("default/p0")
 	if ok, err := w.allocate("n1", c); !ok {
 		t.Fatal("not allocated", err)
 	}
 	c = w.claims[0]
 	c.Status.ReservedFor = []resourceapi.ResourceClaimConsumerReference{{Resource: "pods", Name: "p1", UID: p1.UID}}
 	b.SetClaim("default/shared", c)
+	if n := b.OfPod(p1); n.Amounts["devices/gpu"] != 1 || n.Node != "n1" || len(n.NodeTerms) != 1 {
+		t.Errorf("first, when allocated: %+v", n)
+	}
 	want := Need{NodeTerms: []corev1.NodeSelector{*c.Status.Allocation.NodeSelector}, Unallocated: true, Claims: claims}
 	if n := b.OfPod(p2); !reflect.DeepEqual(n, want) {
 		t.Errorf("second, when allocated: %+v", n)

@@ -4,6 +4,7 @@
 package devices
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -30,6 +31,8 @@ type Need struct {
 type podUse struct {
 	objects   map[string]bool // claims and templates, as keys of Book.users
 	signature string          // key; empty: none
+	bound     bool            // to a node
+	blocked   bool            // kube-scheduler can't place it, whoever uses its claims
 }
 
 // OfPod returns what a pod needs of devices, and remembers that the pod uses its claims. The Need of a pod without claims is zero. A name with a
@@ -56,7 +59,12 @@ func (b *Book) OfPod(p *corev1.Pod) Need {
 	b.pods[key] = use
 	b.use(key, old, use)
 
-	need, list, all := b.need(key, p)
+	need, list, all := b.need(key, p, use)
+	if old != nil && (old.bound != use.bound || old.blocked != use.blocked) {
+		for object := range use.objects {
+			b.touchUsers(object) // another of them may ask for the claim's devices
+		}
+	}
 	sum := sha256.Sum256([]byte(signatureOf(all).key))
 	need.Claims = hex.EncodeToString(sum[:16])
 	if len(list) > 0 && len(need.Unsupported) == 0 {
@@ -139,8 +147,32 @@ func (b *Book) release(u *podUse) {
 	}
 }
 
-// need returns the Need of a pod without its amounts, the requests that make them up, and all requests of its claims.
-func (b *Book) need(key string, p *corev1.Pod) (need Need, list, all []*asks) {
+// asker returns which of the pods that use a claim asks for its devices; the others go where it is. Those that have their node come first when the
+// claim is allocated; a pod that kube-scheduler can't place comes last. Empty: no pod uses it.
+func (b *Book) asker(c *claim) string {
+	users := b.users["claim "+c.object.Namespace+"/"+c.object.Name]
+	place := func(key string) int {
+		switch u := b.pods[key]; {
+		case u.bound && c.object.Status.Allocation != nil:
+			return 0
+		case !u.bound && !u.blocked:
+			return 1
+		}
+		return 2
+	}
+	first := ""
+	for key := range users {
+		if first == "" || cmp.Or(place(key)-place(first), cmp.Compare(key, first)) < 0 {
+			first = key
+		}
+	}
+	return first
+}
+
+// need returns the Need of a pod without its amounts, the requests that make them up, and all requests of its claims. It notes in use whether
+// the pod can be placed.
+func (b *Book) need(key string, p *corev1.Pod, use *podUse) (need Need, list, all []*asks) {
+	var shares []*claim
 	refuse := func(format string, args ...any) {
 		need.Unsupported = append(need.Unsupported, fmt.Sprintf(format, args...))
 	}
@@ -190,28 +222,46 @@ func (b *Book) need(key string, p *corev1.Pod) (need Need, list, all []*asks) {
 		shared := r.ResourceClaimName != nil && (len(users) > 1 || slices.ContainsFunc(c.Status.ReservedFor, func(r resourceapi.ResourceClaimConsumerReference) bool {
 			return r.UID != p.UID
 		}))
+		if shared {
+			this := asksOf(&c.Spec)
+			shares, all = append(shares, b.claims[p.Namespace+"/"+c.Name]), append(all, this)
+			if c.Status.Allocation == nil {
+				need.Unsupported = append(need.Unsupported, b.problems(object, this)...)
+			}
+		} else {
+			ask(object, &c.Spec)
+		}
 		if a := c.Status.Allocation; a != nil {
 			if a.NodeSelector != nil && (shared || p.Spec.NodeName == "") {
 				need.NodeTerms = append(need.NodeTerms, *a.NodeSelector)
 			}
-			if shared {
-				all = append(all, asksOf(&c.Spec))
-				continue // its devices are the pod's already
-			}
-			for _, id := range b.claims[p.Namespace+"/"+c.Name].pools {
-				for _, s := range b.pools[id] {
-					need.Node = s.node
-				}
-			}
-		} else if shared && len(users) > 0 {
-			// One of the pods is where the claim is allocated; the others follow it.
-			if leader := slices.Min(slices.Collect(maps.Keys(users))); leader != key {
-				refuse("waits until kube-scheduler has allocated %s, which pod %s uses too", object, leader)
-				all = append(all, asksOf(&c.Spec))
-				continue
+			if !shared {
+				need.Node = b.nodeOf(b.claims[p.Namespace+"/"+c.Name])
 			}
 		}
-		ask(object, &c.Spec)
+	}
+	use.bound = p.Spec.NodeName != ""
+	use.blocked = len(need.Unsupported) > 0 || len(p.Spec.SchedulingGates) > 0 || cmp.Or(p.Spec.SchedulerName, corev1.DefaultSchedulerName) != corev1.DefaultSchedulerName
+	for _, c := range shares {
+		switch asker := b.asker(c); {
+		case asker == key || asker == "" && c.object.Status.Allocation == nil:
+			list = append(list, asksOf(&c.object.Spec))
+			need.Node = cmp.Or(need.Node, b.nodeOf(c))
+		case c.object.Status.Allocation == nil:
+			refuse("waits until kube-scheduler has allocated ResourceClaim %s/%s, which pod %s uses too", c.object.Namespace, c.object.Name, asker)
+		}
 	}
 	return need, list, all
+}
+
+// nodeOf returns the node that has the devices of an allocated claim; empty: none, or several.
+func (b *Book) nodeOf(c *claim) string {
+	for _, id := range c.pools {
+		for _, s := range b.pools[id] {
+			if s.node != "" {
+				return s.node
+			}
+		}
+	}
+	return ""
 }

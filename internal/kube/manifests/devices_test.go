@@ -197,9 +197,20 @@ spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.c
 		}
 		s := state.New()
 		m.Feed(s)
-		for _, p := range s.Snapshot(time.Time{}).Pending {
+		snap := s.Snapshot(time.Time{})
+		d := s.Resources().Dim("devices/gpu.example.com")
+		if have := snap.Nodes[0].Allocatable.At(d); have != 2 {
+			t.Errorf("%s: the node has %d devices", name, have)
+		}
+		for _, p := range snap.Pending {
 			if p.Name != "a" {
-				continue // it waits for a
+				if p.Class.Requests.At(d) != 0 {
+					t.Errorf("%s: the second pod requests %d devices", name, p.Class.Requests.At(d))
+				}
+				continue // it goes where a does
+			}
+			if p.Class.Requests.At(d) != 1 {
+				t.Errorf("%s: the first pod requests %d devices", name, p.Class.Requests.At(d))
 			}
 			if slot == "" {
 				slot = p.Class.SlotKey

@@ -86,17 +86,20 @@ func (d *Devices) change(set func(*devices.Book)) {
 // note notes what the book says has changed. Pods whose claims have changed are asked about at once: a node must not seem to have fewer
 // devices because some of them were just allocated to a pod that comes there.
 func (d *Devices) note() {
-	x := d.book.Changes()
-	for _, key := range x.Pods {
-		if c, ok := d.pods[key]; ok {
-			d.count(key, c.pod, d.book.OfPod(c.pod))
-			d.stale.Pods = with(d.stale.Pods, key)
+	for again := true; again; {
+		x := d.book.Changes()
+		for _, key := range x.Pods {
+			if c, ok := d.pods[key]; ok {
+				d.count(key, c.pod, d.book.OfPod(c.pod))
+				d.stale.Pods = with(d.stale.Pods, key)
+			}
 		}
+		for _, name := range x.Nodes {
+			d.stale.Nodes = with(d.stale.Nodes, name)
+		}
+		d.stale.All = d.stale.All || x.All
+		again = len(x.Pods) > 0 // what they request may be new
 	}
-	for _, name := range x.Nodes {
-		d.stale.Nodes = with(d.stale.Nodes, name)
-	}
-	d.stale.All = d.stale.All || x.All
 	if !d.stale.IsEmpty() {
 		select {
 		case d.changed <- struct{}{}:
