@@ -248,6 +248,7 @@ func (b *Book) dropSlice(name string, s *slice) {
 		b.dropKind(k)
 	}
 	for _, w := range b.wants {
+		b.staleKinds = b.staleKinds || w.faults[name] != ""
 		delete(w.faults, name)
 	}
 	delete(b.slices, name)

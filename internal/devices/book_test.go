@@ -196,6 +196,27 @@ func TestSharedClaim(t *testing.T) {
 	}
 }
 
+// TestSelectorThatFails: on a node with one device on which a selector fails, kube-scheduler may not look at the others.
+func TestSelectorThatFails(t *testing.T) {
+	b, w := example()
+	s := w.slices[0].DeepCopy()
+	delete(s.Spec.Devices[0].Attributes, "model")
+	b.SetSlice(s.Name, s)
+	b.SetTemplate("default/a", template("a", exactly("gpu", "gpu", 1, `device.attributes["gpu.example.com"].model != "x"`)))
+	b.OfPod(podOf("p1", "one"))
+	need := b.OfPod(podOf("p2", "a"))
+	free := b.OfNode("n1")
+	if len(need.Amounts) < 2 || len(need.Unsupported) > 0 || free["devices/gpu"] != 2 {
+		t.Fatalf("need %+v, free %v", need, free)
+	}
+	for name := range need.Amounts {
+		if name != "devices/gpu" && free[name] == 0 {
+			return
+		}
+	}
+	t.Errorf("need %v, free %v: they fit", need.Amounts, free)
+}
+
 // TestRefusals has every reason for which a pod is refused, with what a person has to do.
 func TestRefusals(t *testing.T) {
 	first := resourceapi.DeviceRequest{Name: "gpu", FirstAvailable: []resourceapi.DeviceSubRequest{{Name: "a", DeviceClassName: "gpu", Selectors: selectorsOf(requestSelectors[0])}, {Name: "b", DeviceClassName: "gpu"}}}

@@ -26,8 +26,14 @@ var features = structured.Features{AdminAccess: true, PrioritizedList: true, Par
 func (b *Book) count(name string, n *node) map[string]int64 {
 	amounts := map[string]int64{}
 	state := b.allocated(n)
+	faulty := map[string]bool{} // wants
 	for id := range n.pools {
 		for _, s := range b.usable(id) {
+			for _, u := range b.layout.sets {
+				if u.want != "" && b.wants[u.want].faults[s.object.Name] != "" {
+					faulty[u.want] = true
+				}
+			}
 			if s.node != name || len(s.object.Spec.SharedCounters) > 0 {
 				continue // the allocator ignores devices next to counters
 			}
@@ -41,6 +47,12 @@ func (b *Book) count(name string, n *node) map[string]int64 {
 					}
 				}
 			}
+		}
+	}
+	for _, u := range b.layout.sets {
+		if faulty[u.want] {
+			// The allocator finds nothing on a node as soon as it has looked at a device on which a selector fails.
+			delete(amounts, u.name)
 		}
 	}
 	for resource, s := range b.layout.counted {

@@ -93,6 +93,7 @@ type layout struct {
 // set is a union of sets of devices.
 type set struct {
 	name  string
+	want  string // key of the want whose devices these are; empty: of several
 	kinds map[*kind]bool
 }
 
@@ -401,7 +402,7 @@ func (b *Book) unions(part []string, wanted map[string]*want, satisfying map[*wa
 		if !has(kinds) {
 			different++
 		}
-		sets = append(sets, &set{name: wanted[key].name(), kinds: kinds})
+		sets = append(sets, &set{name: wanted[key].name(), want: key, kinds: kinds})
 	}
 	for i := 0; i < len(sets) && different <= maxSets; i++ {
 		for j := range i {

@@ -173,11 +173,13 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 
 // judge finds out which devices of a slice satisfy a want.
 func (b *Book) judge(s *slice, w *want) {
+	was := w.faults[s.object.Name]
 	delete(w.faults, s.object.Name)
+	defer func() { b.staleKinds = b.staleKinds || w.faults[s.object.Name] != was }() // it may be why requests are refused
 	class := b.classes[w.class]
 	for i := range s.object.Spec.Devices {
 		d := &s.object.Spec.Devices[i]
-		if class == nil || prevented(d.Taints, w.tolerations) {
+		if class == nil {
 			delete(s.met[i], w)
 			continue
 		}
@@ -188,7 +190,7 @@ func (b *Book) judge(s *slice, w *want) {
 		if err != nil {
 			w.faults[s.object.Name] = fmt.Sprintf("device %s of ResourceSlice %s: %s", d.Name, s.object.Name, oneLine(err.Error()))
 		}
-		if met && err == nil {
+		if met && err == nil && !prevented(d.Taints, w.tolerations) {
 			s.met[i][w] = true
 		} else {
 			delete(s.met[i], w)

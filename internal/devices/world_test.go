@@ -275,6 +275,9 @@ func drawPool(t *rapid.T, w *world, node string, p int, odd bool) {
 
 func drawDevice(t *rapid.T, name string, odd bool) resourceapi.Device {
 	d := device(name, rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "model"), rapid.SampledFrom([]string{"16Gi", "40Gi", "80Gi"}).Draw(t, "memory"))
+	if rapid.SampledFrom([]bool{false, false, false, false, false, false, false, false, false, true}).Draw(t, "no model") {
+		delete(d.Attributes, "model") // selectors fail on it
+	}
 	if rapid.SampledFrom([]bool{false, false, false, false, false, false, true}).Draw(t, "taint") {
 		d.Taints = []resourceapi.DeviceTaint{{Key: "broken", Effect: rapid.SampledFrom([]resourceapi.DeviceTaintEffect{resourceapi.DeviceTaintEffectNoSchedule,
 			resourceapi.DeviceTaintEffectNoExecute, resourceapi.DeviceTaintEffectNone}).Draw(t, "effect")}}
