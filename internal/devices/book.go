@@ -27,6 +27,7 @@ const Prefix = "devices/"
 // Bounds of the work that devices cause. What exceeds one is refused with a reason, or counted up to it.
 const (
 	maxWants      = 256    // different requests for a device in the cluster, by class, selectors and tolerations
+	maxSignatures = 512    // different combinations of requests that pods have
 	maxSets       = 16     // resources of requests whose devices overlap
 	maxCount      = 128    // groups of devices counted on one node by the allocator
 	maxSearch     = 10_000 // steps of the allocator's search on one node for one resource

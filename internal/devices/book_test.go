@@ -329,6 +329,31 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%d of %d are refused", refused, maxWants+10)
 		}
 	})
+
+	t.Run("too many combinations", func(t *testing.T) {
+		b, _ := example()
+		var pods []*corev1.Pod
+		for i := range maxSignatures + 10 {
+			name := fmt.Sprintf("t%d", i)
+			// The number in base 32 has a digit for each of two claims.
+			b.SetTemplate("default/"+name+"a", template(name+"a", exactly("gpu", "gpu", int64(i%32+1))))
+			b.SetTemplate("default/"+name+"b", template(name+"b", exactly("gpu", "gpu", int64(i/32+1), "1 > 0")))
+			pods = append(pods, podOf(name, name+"a", name+"b"))
+			b.OfPod(pods[i])
+		}
+		refused := 0
+		for _, p := range pods {
+			if n := b.OfPod(p); len(n.Unsupported) > 0 {
+				refused++
+				if want := "pods request devices in more than 512 different combinations; use fewer different claims"; n.Unsupported[0] != want {
+					t.Fatalf("%q, want %q", n.Unsupported, want)
+				}
+			}
+		}
+		if refused != 10 {
+			t.Errorf("%d of %d are refused", refused, len(pods))
+		}
+	})
 }
 
 // TestSearchIsBounded: a claim over which the allocator would search for ages costs a bounded number of steps.

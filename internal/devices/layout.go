@@ -174,7 +174,11 @@ func (b *Book) newLayout() *layout {
 	// What can be counted at all, and by whom.
 	var simple, other []*signature
 	devices, admins := map[*signature]map[*kind]bool{}, map[*signature]map[*kind]bool{}
-	for _, key := range slices.Sorted(maps.Keys(b.signatures)) {
+	for i, key := range slices.Sorted(maps.Keys(b.signatures)) {
+		if i >= maxSignatures {
+			l.refused[key] = fmt.Sprintf("pods request devices in more than %d different combinations; use fewer different claims", maxSignatures)
+			continue
+		}
 		s := b.signatures[key]
 		of := map[*kind]bool{}
 		reason := ""

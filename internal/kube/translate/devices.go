@@ -241,11 +241,13 @@ func (d *Devices) OfNode(name string) map[string]int64 {
 	return out
 }
 
-// withAmounts adds amounts of resources by their names.
+// withAmounts adds amounts of resources by their names. What is one name too many, which no pod requests then, is left out.
 func (t *Translator) withAmounts(r model.Resources, amounts map[string]int64) model.Resources {
 	for _, name := range slices.Sorted(maps.Keys(amounts)) {
 		if v := amounts[name]; v != 0 {
-			r = r.AddInto(model.Resources(nil).With(t.Table.Dim(name), v), 1)
+			if d, ok := t.Table.DimOfPod(name); ok {
+				r = r.AddInto(model.Resources(nil).With(d, v), 1)
+			}
 		}
 	}
 	return r

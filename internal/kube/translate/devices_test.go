@@ -10,10 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 const (
@@ -140,5 +142,37 @@ func TestBuiltInNextToLearned(t *testing.T) {
 	d.Learn(learnedNode("n1", "p", true))
 	if got := d.OfType("p", x)["devices/"+gpuDriver]; got != 2 {
 		t.Errorf("%d GPUs where a node has published 2", got)
+	}
+}
+
+// deviceLookup finds devices only.
+type deviceLookup struct {
+	Lookup
+	d *Devices
+}
+
+func (l deviceLookup) Devices() *Devices                 { return l.d }
+func (l deviceLookup) NoDevices() string                 { return "" }
+func (l deviceLookup) CSINode(string) *storagev1.CSINode { return nil }
+
+// TestDeviceNamesAreBounded: pods with ever new requests, one after another, don't make the table of resources grow without end.
+func TestDeviceNamesAreBounded(t *testing.T) {
+	d := claimedDevices()
+	d.SetSlice("n1-"+gpuDriver, driverSlice("n1", gpuDriver))
+	tr := &Translator{Table: state.NewResourceTable(), Lookup: deviceLookup{d: d}}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "new"}}
+	p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "d", ResourceClaimTemplateName: new("new")}}
+	for i := range 1100 {
+		x := &resourceapi.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "new"}}
+		x.Spec.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "d", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: gpuDriver, AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: 1,
+			Selectors: []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: fmt.Sprintf("%d > -1", i)}}}}}}
+		d.SetResourceClaimTemplate("default/new", x)
+		if need := d.OfPod(p); len(need.Unsupported) > 0 {
+			t.Fatal(need.Unsupported)
+		}
+		tr.Node(learnedNode("n1", "p", true))
+	}
+	if n := len(tr.Table.Names()); n > 1024 || n < 1000 {
+		t.Errorf("%d resources", n)
 	}
 }
