@@ -150,19 +150,19 @@ func (b *Book) SetClass(name string, c *resourceapi.DeviceClass) {
 	b.staleWants = true
 }
 
-// SetSlice stores a ResourceSlice; nil deletes it.
-func (b *Book) SetSlice(name string, published *resourceapi.ResourceSlice) {
+// SetSlice stores a ResourceSlice; nil deletes it. It reports whether it says something else than before.
+func (b *Book) SetSlice(name string, published *resourceapi.ResourceSlice) bool {
 	old, o := b.slices[name], b.tainted(published)
 	if old != nil && o != nil && equality.Semantic.DeepEqual(old.object.Spec, o.Spec) {
 		old.published = published
-		return
+		return false
 	}
 	if old != nil {
 		b.touchPool(old.pool)
 		b.dropSlice(name, old)
 	}
 	if o == nil {
-		return
+		return old != nil
 	}
 	s := &slice{published: published, object: o, pool: poolID{o.Spec.Driver, o.Spec.Pool.Name}}
 	if o.Spec.NodeName != nil {
@@ -190,6 +190,7 @@ func (b *Book) SetSlice(name string, published *resourceapi.ResourceSlice) {
 	b.sortKinds(s)
 	b.linkPool(s.pool)
 	b.touchPool(s.pool)
+	return true
 }
 
 // SetTaintRule stores a DeviceTaintRule; nil deletes it. It reports whether amounts of types may have changed.
@@ -351,6 +352,7 @@ func (b *Book) SetType(key string, list []TypeSlice) bool {
 		return false
 	}
 	name := typeNode + key
+	delete(b.alike, b.typeTexts[key])
 	for i := range objectsOf(name, old) {
 		b.SetSlice(sliceName(name, i), nil)
 	}

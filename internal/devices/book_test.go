@@ -413,6 +413,21 @@ func TestTypes(t *testing.T) {
 	}
 }
 
+// TestTypesLeaveNothing: what a type was once said to have is not kept.
+func TestTypesLeaveNothing(t *testing.T) {
+	b, _ := example()
+	b.OfPod(podOf("p", "one"))
+	for i := range 20 {
+		b.SetType("g5.xlarge", []TypeSlice{{Driver: driver, Devices: []resourceapi.Device{device("d0", fmt.Sprint(i), "16Gi")}}})
+		if got := b.OfType("g5.xlarge")["devices/gpu"]; got != 1 {
+			t.Fatalf("%d devices", got)
+		}
+	}
+	if len(b.alike) != 1 {
+		t.Errorf("the amounts of %d types are kept", len(b.alike))
+	}
+}
+
 func TestParseTypeSlicesRejects(t *testing.T) {
 	for text, want := range map[string]string{
 		"[]":                                              "no slices; want a list of {driver, devices, sharedCounters}",

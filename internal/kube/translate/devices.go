@@ -30,8 +30,9 @@ type Devices struct {
 	taught map[string]nodeKind         // by the name of a node that was learned from
 	stale  DeviceChanges
 
-	learned map[nodeKind][]devices.TypeSlice // what nodes have published
-	built   map[string]bool                  // of EC2's instance types: keys in the book, or that have no devices
+	learned  map[nodeKind][]devices.TypeSlice // what nodes have published
+	teachers map[nodeKind]teacher             // the newest nodes that were learned from
+	built    map[string]bool                  // of EC2's instance types: keys in the book, or that have no devices
 }
 
 // claimant is a pod with resource claims.
@@ -53,7 +54,7 @@ func (x DeviceChanges) IsEmpty() bool { return !x.All && !x.Types && len(x.Pods)
 
 // NewDevices returns Devices that hold no object.
 func NewDevices() *Devices {
-	return &Devices{changed: make(chan struct{}, 1), book: devices.New(), pods: map[string]claimant{}, taken: map[string]map[string]int64{}, taught: map[string]nodeKind{}, learned: map[nodeKind][]devices.TypeSlice{}, built: map[string]bool{}}
+	return &Devices{changed: make(chan struct{}, 1), book: devices.New(), pods: map[string]claimant{}, taken: map[string]map[string]int64{}, taught: map[string]nodeKind{}, learned: map[nodeKind][]devices.TypeSlice{}, teachers: map[nodeKind]teacher{}, built: map[string]bool{}}
 }
 
 // Changed is sent to when Stale has something to return.
@@ -152,10 +153,9 @@ func (d *Devices) SetDeviceClass(name string, x *resourceapi.DeviceClass) {
 // SetSlice takes in a ResourceSlice; nil: it is gone.
 func (d *Devices) SetSlice(name string, x *resourceapi.ResourceSlice) {
 	d.change(func(b *devices.Book) {
-		if x != nil && x.Spec.NodeName != nil {
+		if b.SetSlice(name, x) && x != nil && x.Spec.NodeName != nil {
 			delete(d.taught, *x.Spec.NodeName)
 		}
-		b.SetSlice(name, x)
 	})
 }
 

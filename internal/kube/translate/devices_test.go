@@ -6,6 +6,7 @@ package translate
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -142,6 +143,42 @@ func TestBuiltInNextToLearned(t *testing.T) {
 	d.Learn(learnedNode("n1", "p", true))
 	if got := d.OfType("p", x)["devices/"+gpuDriver]; got != 2 {
 		t.Errorf("%d GPUs where a node has published 2", got)
+	}
+}
+
+// TestNodesOfOneKind: devices with attributes that differ by node, published again and again, teach the newest node's and change nothing more.
+func TestNodesOfOneKind(t *testing.T) {
+	d := claimedDevices()
+	publish := func(i, round int) {
+		name := fmt.Sprintf("n%d", i)
+		s := driverSlice(name, nicDriver)
+		s.Spec.Pool.Generation = int64(round)
+		for j := range s.Spec.Devices {
+			s.Spec.Devices[j].Attributes = map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"mac": {StringValue: new(fmt.Sprintf("%d-%d", i, j))}}
+		}
+		d.SetSlice(s.Name, s)
+		n := learnedNode(name, fmt.Sprintf("p%d", i%2), true)
+		n.CreationTimestamp = metav1.Unix(int64(1000+i), 0)
+		d.Learn(n)
+		d.OfNode(name)
+	}
+	for round := range 3 {
+		for i := range 50 {
+			publish((i*7)%50, round/2) // in the second round nothing is new, not the generation either
+			x := d.Stale()
+			if round > 0 && x.Types {
+				t.Errorf("round %d: instance types change with node %d", round, (i*7)%50)
+			}
+		}
+	}
+	text, err := d.Learned()
+	if err != nil || !strings.Contains(text, "49-0") || !strings.Contains(text, "48-1") {
+		t.Errorf("learned %s, %v", text, err)
+	}
+	d.ForgetNode("n49")
+	publish(3, 9)
+	if text, err = d.Learned(); err != nil || !strings.Contains(text, "3-0") {
+		t.Errorf("learned %s, %v after the newest node is gone", text, err)
 	}
 }
 

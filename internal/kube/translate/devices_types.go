@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
@@ -31,7 +32,7 @@ func (d *Devices) SetOverlay(name string, slices []devices.TypeSlice) {
 // Learn takes nodes to come of a node's NodePool and instance type, and those of its instance type in pools of which no node is known, to have the
 // devices that the node has. A node of a pool teaches once it is initialized. A driver that has not published all of its devices there yet teaches
 // nothing, and takes nothing away: it may only be late, or broken on this node. What was learned of nodes outlives them. A node is learned from
-// once, and again when its slices have changed.
+// once, and again when its slices have changed; while a newer one of its kind stands, only of drivers that are not known.
 func (d *Devices) Learn(n *corev1.Node) {
 	k := nodeKind{n.Labels[model.LabelNodePool], n.Labels[model.LabelInstanceType]}
 	if k.instanceType == "" || k.pool != "" && n.Labels[model.LabelInitialized] != karpv1.LabelValueTrue {
@@ -46,13 +47,31 @@ func (d *Devices) Learn(n *corev1.Node) {
 			return
 		}
 		d.taught[n.Name] = k
-		d.learn(k, published)
+		other := nodeKind{"", k.instanceType}
+		d.learn(k, d.news(k, n, published, d.learned[k]), d.news(other, n, published, b.TypeSlices(other.key())))
 	})
+}
+
+// teacher is the newest node that a kind was learned from.
+type teacher struct {
+	node    string
+	created time.Time
+}
+
+// news returns what a node has published of drivers that are not known, and of all if no newer node of the kind stands: attributes of devices may
+// differ by node, and each node publishes again from time to time.
+func (d *Devices) news(k nodeKind, n *corev1.Node, published, known []devices.TypeSlice) []devices.TypeSlice {
+	x, ok := d.teachers[k]
+	if !ok || x.node == n.Name || n.CreationTimestamp.After(x.created) {
+		d.teachers[k] = teacher{n.Name, n.CreationTimestamp.Time}
+		return published
+	}
+	return slices.DeleteFunc(slices.Clone(published), func(s devices.TypeSlice) bool { return hasDriver(known, s.Driver) })
 }
 
 // learn takes nodes to come of a kind, and those of its instance type in other pools, to have these devices, next to what is known of other
 // drivers. What differs without consequence, such as the serial number of a device, is not learned again.
-func (d *Devices) learn(k nodeKind, published []devices.TypeSlice) {
+func (d *Devices) learn(k nodeKind, published, ofAny []devices.TypeSlice) {
 	other := nodeKind{"", k.instanceType}
 	ofOthers := d.book.TypeSlices(other.key())
 	whole := withOtherDrivers(withOtherDrivers(published, d.learned[k]), ofOthers)
@@ -60,7 +79,7 @@ func (d *Devices) learn(k nodeKind, published []devices.TypeSlice) {
 	if _, known := d.learned[k]; changed || !known {
 		d.learned[k] = whole
 	}
-	d.setType(other.key(), withOtherDrivers(published, ofOthers))
+	d.setType(other.key(), withOtherDrivers(ofAny, ofOthers))
 }
 
 // withOtherDrivers adds to slices those of drivers that they have none of.
@@ -128,7 +147,7 @@ func (d *Devices) Recall(text string) error {
 		for _, x := range list {
 			k := nodeKind{x.Pool, x.InstanceType}
 			if _, known := d.learned[k]; !known && k.instanceType != "" && len(x.Slices) > 0 {
-				d.learn(k, x.Slices)
+				d.learn(k, x.Slices, x.Slices)
 			}
 		}
 	})
@@ -140,6 +159,7 @@ func (d *Devices) ForgetNode(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.taught, name)
+	maps.DeleteFunc(d.teachers, func(_ nodeKind, x teacher) bool { return x.node == name })
 }
 
 // setType has the book know devices of nodes to come, and reports whether their amounts may have changed.
