@@ -7,9 +7,11 @@ import (
 	"maps"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
+	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -51,6 +53,11 @@ func (m *Set) settleDevices(s *state.State, t *translate.Translator) {
 				s.SetNode(t.Node(o), translate.ResourceVersion(o.ResourceVersion))
 			case *karpv1.NodeClaim:
 				s.SetClaim(t.NodeClaim(o), translate.ResourceVersion(o.ResourceVersion))
+			case *appsv1.DaemonSet:
+				s.SetDaemon(t.DaemonSet(o))
+			case *bufferv1beta1.CapacityBuffer:
+				b := t.CapacityBuffer(o, m.shapeOf(o))
+				s.SetBuffer(b.Buffer, b.Version)
 			}
 		}
 		s.Pools.SetDevices(t.DevicesOfTypes(m.devices))

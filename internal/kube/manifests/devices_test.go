@@ -112,6 +112,47 @@ func TestDevicesOnTheWay(t *testing.T) {
 	}
 }
 
+// DaemonSets and CapacityBuffers request devices by the names that they have in the end, when all pods and all objects that claims name are known.
+func TestDevicesOfTemplates(t *testing.T) {
+	const templates = `---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: ds}
+spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {resourceClaims: [{name: gpu, resourceClaimTemplateName: large}], containers: [{name: c}]}}}
+---
+apiVersion: v1
+kind: PodTemplate
+metadata: {name: pt}
+template: {spec: {resourceClaims: [{name: gpu, resourceClaimTemplateName: large}], containers: [{name: c}]}}
+---
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {name: b}
+spec: {podTemplateRef: {name: pt}, replicas: 1}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: large}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com, selectors: [{cel: {expression: 'device.driver == "gpu.example.com"'}}]}}]}}}
+`
+	m, err := Read("input", []byte(templates+"---"+deviceObjects(0, 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := state.New()
+	m.Feed(s)
+	snap := s.Snapshot(time.Time{})
+	d := s.Resources().Dim("devices/gpu.example.com")
+	if len(snap.Daemons) != 1 || len(snap.Buffers) != 1 {
+		t.Fatalf("%d DaemonSets, %d buffers", len(snap.Daemons), len(snap.Buffers))
+	}
+	for name, c := range map[string]*model.Class{"DaemonSet": snap.Daemons[0].Class, "CapacityBuffer": snap.Buffers[0].Like.Class} {
+		if c.Requests.At(d) != 1 || len(c.Unsolved) > 0 {
+			t.Errorf("the %s requests %d devices of the class: %s", name, c.Requests.At(d), c.Key)
+		}
+	}
+}
+
 // What a NodeClaim was written with counts while pods request it. The slot of a pod stays its own when other pods request the devices in another
 // way, and when a claim that it shares is allocated.
 func TestDevicesOfNodeClaims(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -213,6 +214,9 @@ func ofTemplate(p *corev1.Pod) *corev1.Pod {
 	}
 	return out
 }
+
+// IsTemplateKey reports whether a key of DeviceChanges.Pods is that of pods that are made of templates.
+func IsTemplateKey(key string) bool { return strings.Count(key, "/") > 1 }
 
 // ForgetPod forgets a pod by namespace/name.
 func (d *Devices) ForgetPod(key string) {

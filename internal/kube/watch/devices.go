@@ -160,6 +160,21 @@ func (w *watcher) translateDevices() {
 	if x.All || x.Types {
 		w.emit(func(s *state.State) { s.Pools.SetDevices(w.t.DevicesOfTypes(d)) })
 	}
+	templates := map[string]bool{} // namespaces whose templates ask for something else now
+	for key := range x.Pods {
+		if translate.IsTemplateKey(key) {
+			templates[translate.NamespaceOf(key)] = true
+		}
+	}
+	if x.All {
+		templates = map[string]bool{"": true}
+	}
+	for namespace := range templates {
+		w.defaultsChanged(namespace)
+	}
+	if len(templates) > 0 {
+		w.c.Seen.HeadroomChanged.Raise()
+	}
 	w.podMu.Lock()
 	for key, p := range w.devicePods {
 		if x.All || x.Pods[key] {

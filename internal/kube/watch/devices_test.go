@@ -4,167 +4,89 @@
 package watch
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"log/slog"
-	"net/http"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/state"
-	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
-var deviceKinds = []string{"deviceclasses", "devicetaintrules", "resourceclaims", "resourceclaimtemplates", "resourceslices"}
-
-// emptyCluster answers as the API server of a cluster that serves the kinds of Kubernetes, NodePools and NodeClaims. It has one pod, which has a
-// resource claim, and refuses to list some kinds.
-func emptyCluster(t *testing.T, denied ...string) http.Handler {
-	lists := map[schema.GroupVersionResource]string{}
-	for gvk := range client.Scheme.AllKnownTypes() {
-		if kind, ok := strings.CutSuffix(gvk.Kind, "List"); ok {
-			plural, _ := meta.UnsafeGuessKindToResource(gvk.GroupVersion().WithKind(kind))
-			lists[plural] = gvk.Kind
-		}
-	}
-	write := func(w http.ResponseWriter, x any) {
-		w.Header().Set("Content-Type", runtime.ContentTypeJSON)
-		if err := json.NewEncoder(w).Encode(x); err != nil {
-			t.Error(err)
-		}
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if answerVersion(w, r) {
-			return
-		}
-		path := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
-		if path[0] == "api" {
-			path = slices.Insert(path, 1, "")
-		}
-		if len(path) < 3 {
-			http.NotFound(w, r)
-			return
-		}
-		gv := schema.GroupVersion{Group: path[1], Version: path[2]}
-		if !slices.Contains([]string{"", "apps", "policy", "storage.k8s.io", "node.k8s.io", "scheduling.k8s.io", resourceapi.GroupName, karpv1.GroupVersion.Group}, gv.Group) {
-			http.NotFound(w, r)
-			return
-		}
-		if len(path) == 3 {
-			found := metav1.APIResourceList{GroupVersion: gv.String()}
-			for gvr := range lists {
-				if gvr.GroupVersion() == gv {
-					found.APIResources = append(found.APIResources, metav1.APIResource{Name: gvr.Resource})
-				}
-			}
-			write(w, found)
-			return
-		}
-		resource := path[3]
-		switch {
-		case slices.Contains(denied, resource):
-			answerStatus(w, apierrors.NewForbidden(schema.GroupResource{Group: gv.Group, Resource: resource}, "", errors.New("not you")))
-		case lists[gv.WithResource(resource)] == "":
-			http.NotFound(w, r)
-		case r.URL.Query().Has("sendInitialEvents"):
-			answerStatus(w, apierrors.NewBadRequest("no streams"))
-		case r.URL.Query().Has("watch"):
-			<-r.Context().Done()
+// TestTranslateDevices: what was translated before the objects that it claims devices by, or before pods claimed devices in another way, is
+// translated again: DaemonSets, buffers, Headrooms and NodeClaims.
+func TestTranslateDevices(t *testing.T) {
+	s := state.New()
+	c := &client.Client{}
+	c.Seen.Devices = translate.NewDevices()
+	w := &watcher{c: c, t: &translate.Translator{Table: s.Resources(), Lookup: c.Seen.Lookup()}, emit: func(x state.Change) { x(s) },
+		daemons: map[string]*appsv1.DaemonSet{}, devicePods: map[string]*corev1.Pod{}}
+	w.buffers = newBufferWatch(w)
+	due := func() (buffers map[string]bool, headrooms bool) {
+		buffers, w.buffers.due = w.buffers.due, map[string]bool{}
+		select {
+		case <-c.Seen.HeadroomChanged.C():
+			headrooms = true
 		default:
-			items := []any{}
-			if resource == "pods" {
-				name := "gpu"
-				items = append(items, corev1.Pod{
-					ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"},
-					Spec:       corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "c", ResourceClaimTemplateName: &name}}},
-				})
-			}
-			write(w, map[string]any{"apiVersion": gv.String(), "kind": lists[gv.WithResource(resource)], "metadata": map[string]any{"resourceVersion": "1"}, "items": items})
 		}
-	})
-}
+		return buffers, headrooms
+	}
+	const large = `device.capacity["gpu.example.com"].memory.compareTo(quantity("40Gi")) >= 0`
+	claims := func(template string) corev1.PodSpec {
+		return corev1.PodSpec{ResourceClaims: []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: &template}}, Containers: []corev1.Container{{Name: "c"}}}
+	}
+	set := func(name string, selectors ...resourceapi.DeviceSelector) {
+		x := &resourceapi.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
+		x.Spec.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "gpu", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: "gpu",
+			AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: 1, Selectors: selectors}}}
+		c.Seen.Devices.SetResourceClaimTemplate("a/"+name, x)
+	}
+	c.Seen.Devices.SetDeviceClass("gpu", &resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}})
+	ds := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "ds", UID: "ds"}}
+	ds.Spec.Template.Spec = claims("any")
+	w.daemons["a/ds"] = ds
+	w.setDaemon(ds)
+	node := &karpv1.NodeClaim{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "c", Annotations: map[string]string{translate.AnnotationDevices: `{"devices/gpu":2}`}}}
+	client.KeepSeen(&c.Seen.Claims, "c", node)
+	w.setClaim(node)
+	w.translateDevices()
+	due()
 
-// TestDeviceRights: a right that is missing on a kind of devices keeps nothing else from being read or watched. It is said once, and on pods with
-// claims.
-func TestDeviceRights(t *testing.T) {
-	for _, denied := range append(slices.Collect(slices.Chunk(deviceKinds, 1)), deviceKinds, nil) {
-		for _, once := range []bool{true, false} {
-			var log lockedText
-			c := connectTo(t, emptyCluster(t, denied...))
-			c.Log = slog.New(slog.NewTextHandler(&log, nil))
-			s := state.New()
-			tr := &translate.Translator{Table: s.Resources(), Lookup: c.Seen.Lookup()}
-			if once {
-				if err := Read(t.Context(), c, tr, s); err != nil {
-					t.Fatalf("read without the right to list %v: %v", denied, err)
-				}
-			} else {
-				readByWatch(t, c, tr, s)
-			}
-			why := strings.Join(s.FindPod("default/p").Class.Unsolved, "; ")
-			if len(denied) == 0 {
-				if !strings.Contains(why, "ResourceClaimTemplate default/gpu not found") || strings.Contains(log.String(), "claims") || c.Seen.Devices == nil {
-					t.Errorf("with all rights a pod with claims is told %q, and the log is %s", why, log.String())
-				}
-				continue
-			}
-			if n := strings.Count(log.String(), "pod with resource claims"); n != 1 || strings.Contains(log.String(), "watch failed") || c.Seen.Devices != nil {
-				t.Errorf("without the right to list %v: %d warnings, want 1: %s", denied, n, log.String())
-			}
-			for _, resource := range denied {
-				for _, text := range []string{log.String(), why} {
-					if !strings.Contains(text, "list") || !strings.Contains(text, resource+".resource.k8s.io") {
-						t.Errorf("without the right to list %v: %q does not name %s", denied, text, resource)
-					}
-				}
-			}
+	gpu := s.Resources().Dim("devices/gpu")
+	check := func(when string, requested, coming int64) {
+		t.Helper()
+		snap := s.Snapshot(metav1.Now().Time)
+		if got := snap.Daemons[0].Class; got.Requests.At(gpu) != requested || (len(got.Unsolved) > 0) != (requested == 0) {
+			t.Errorf("%s: the DaemonSet requests %d; %v", when, got.Requests.At(gpu), got.Unsolved)
+		}
+		if got := snap.Claims[0].Allocatable.At(gpu); got != coming {
+			t.Errorf("%s: the node to come has %d", when, got)
 		}
 	}
-}
-
-// lockedText is a buffer that several goroutines write to.
-type lockedText struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (x *lockedText) Write(p []byte) (int, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.b.Write(p)
-}
-
-func (x *lockedText) String() string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.b.String()
-}
-
-// readByWatch is Read, by a Watch.
-func readByWatch(t *testing.T, c *client.Client, tr *translate.Translator, s *state.State) {
-	t.Helper()
-	var mu sync.Mutex
-	synced, err := Watch(t.Context(), c, tr, func(change state.Change) {
-		mu.Lock()
-		defer mu.Unlock()
-		change(s)
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
+	check("without a template", 0, 0)
+	set("any")
+	w.translateDevices()
+	w.translateDevices()
+	check("with its template", 1, 2)
+	if buffers, headrooms := due(); !buffers[""] && !buffers["a"] || !headrooms {
+		t.Errorf("with a template: buffers %v, headrooms %v are due", buffers, headrooms)
 	}
-	testwait.Receive(t, "the end of the first lists", synced)
+
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", UID: types.UID("p")}, Spec: claims("large")}
+	set("large", resourceapi.DeviceSelector{CEL: &resourceapi.CELDeviceSelector{Expression: large}})
+	w.rememberDevices("a/p", p)
+	w.setPod(p)
+	w.translateDevices()
+	if buffers, headrooms := due(); !buffers[""] || !headrooms {
+		t.Errorf("with other requests: buffers %v, headrooms %v are due", buffers, headrooms)
+	}
+	w.translateDevices()
+	if buffers, headrooms := due(); len(buffers) > 0 || headrooms {
+		t.Errorf("without a change: buffers %v, headrooms %v are due", buffers, headrooms)
+	}
 }
