@@ -367,7 +367,7 @@ spec: {requirements: [{key: node.kubernetes.io/instance-type, operator: In, valu
 			}
 		}
 		if c.objects == node {
-			if learned, err = m.devices.Learned(); err != nil || learned == "" {
+			if learned, _, err = m.devices.Learned(); err != nil || learned == "" {
 				t.Fatalf("learned %q: %v", learned, err)
 			}
 		}

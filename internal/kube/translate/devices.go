@@ -28,6 +28,7 @@ type Devices struct {
 	book   *devices.Book
 	pods   map[string]claimant         // pods with claims, by namespace/name
 	taken  map[string]map[string]int64 // by node and resource: what the pods there count for
+	given  map[string]map[string]int64 // by node: what OfNode returned last
 	taught map[string]nodeKind         // by the name of a node that was learned from
 	stale  DeviceChanges
 
@@ -55,18 +56,23 @@ func (x DeviceChanges) IsEmpty() bool { return !x.All && !x.Types && len(x.Pods)
 
 // NewDevices returns Devices that hold no object.
 func NewDevices() *Devices {
-	return &Devices{changed: make(chan struct{}, 1), book: devices.New(), pods: map[string]claimant{}, taken: map[string]map[string]int64{}, taught: map[string]nodeKind{}, learned: map[nodeKind][]devices.TypeSlice{}, teachers: map[nodeKind]teacher{}, built: map[string]bool{}}
+	return &Devices{changed: make(chan struct{}, 1), book: devices.New(), pods: map[string]claimant{}, taken: map[string]map[string]int64{}, given: map[string]map[string]int64{}, taught: map[string]nodeKind{}, learned: map[nodeKind][]devices.TypeSlice{}, teachers: map[nodeKind]teacher{}, built: map[string]bool{}}
 }
 
 // Changed is sent to when Stale has something to return.
 func (d *Devices) Changed() <-chan struct{} { return d.changed }
 
-// Stale returns what has to be translated again since it was last called: other pods and nodes than those just taken in.
+// Stale returns what has to be translated again since it was last called: other pods and nodes than those just taken in. Nodes with the amounts
+// that OfNode has returned are left out.
 func (d *Devices) Stale() DeviceChanges {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := d.stale
 	d.stale = DeviceChanges{}
+	maps.DeleteFunc(out.Nodes, func(name string, _ bool) bool {
+		given, ok := d.given[name]
+		return ok && maps.Equal(given, d.ofNode(name))
+	})
 	return out
 }
 
@@ -141,7 +147,12 @@ func (d *Devices) add(c claimant, times int64) {
 		d.taken[c.node] = map[string]int64{}
 	}
 	for name, v := range c.amounts {
-		d.taken[c.node][name] += v * times
+		if d.taken[c.node][name] += v * times; d.taken[c.node][name] == 0 {
+			delete(d.taken[c.node], name)
+		}
+	}
+	if len(d.taken[c.node]) == 0 {
+		delete(d.taken, c.node)
 	}
 	d.stale.Nodes = with(d.stale.Nodes, c.node)
 }
@@ -233,14 +244,17 @@ func (d *Devices) ForgetPod(key string) {
 func (d *Devices) OfNode(name string) map[string]int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.given[name] = d.ofNode(name)
+	return maps.Clone(d.given[name])
+}
+
+func (d *Devices) ofNode(name string) map[string]int64 {
 	out := maps.Clone(d.book.OfNode(name))
 	for resource, v := range d.taken[name] {
-		if v != 0 {
-			if out == nil {
-				out = map[string]int64{}
-			}
-			out[resource] += v
+		if out == nil {
+			out = map[string]int64{}
 		}
+		out[resource] += v
 	}
 	return out
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
+	"github.com/dovetail-sh/dovetail/internal/devices"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -91,7 +92,7 @@ func TestHalfPublished(t *testing.T) {
 				d.Learn(learnedNode("n2", pool, true))
 				check("incomplete again")
 
-				learned, err := d.Learned()
+				learned, _, err := d.Learned()
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -171,14 +172,94 @@ func TestNodesOfOneKind(t *testing.T) {
 			}
 		}
 	}
-	text, err := d.Learned()
+	text, _, err := d.Learned()
 	if err != nil || !strings.Contains(text, "49-0") || !strings.Contains(text, "48-1") {
 		t.Errorf("learned %s, %v", text, err)
 	}
 	d.ForgetNode("n49")
 	publish(3, 9)
-	if text, err = d.Learned(); err != nil || !strings.Contains(text, "3-0") {
+	if text, _, err = d.Learned(); err != nil || !strings.Contains(text, "3-0") {
 		t.Errorf("learned %s, %v after the newest node is gone", text, err)
+	}
+}
+
+// TestOnlyOtherAmountsAreStale: a node is translated again if its amounts are others, and pods that are gone leave nothing.
+func TestOnlyOtherAmountsAreStale(t *testing.T) {
+	d := claimedDevices()
+	s := driverSlice("n1", nicDriver)
+	d.SetSlice(s.Name, s)
+	if x := d.Stale(); !x.Nodes["n1"] {
+		t.Errorf("a node that was never asked about is not among %v", x.Nodes)
+	}
+	d.OfNode("n1")
+	for i, c := range []struct {
+		change func(*resourceapi.ResourceSlice)
+		stale  bool
+	}{
+		{func(s *resourceapi.ResourceSlice) { s.Spec.Pool.Generation++ }, false},
+		{func(s *resourceapi.ResourceSlice) {
+			s.Spec.Devices[0].Attributes = map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"mac": {StringValue: new("x")}}
+		}, false},
+		{func(s *resourceapi.ResourceSlice) { s.Spec.Devices = s.Spec.Devices[:1] }, true},
+		{func(s *resourceapi.ResourceSlice) { s.Spec.Pool.ResourceSliceCount = 2 }, true},
+		{func(s *resourceapi.ResourceSlice) { s.Spec.Devices[0].Name = "other" }, false},
+	} {
+		s = s.DeepCopy()
+		c.change(s)
+		d.SetSlice(s.Name, s)
+		if x := d.Stale(); x.Nodes["n1"] != c.stale {
+			t.Errorf("change %d: stale %v, want %v", i, x.Nodes["n1"], c.stale)
+		}
+		d.OfNode("n1")
+	}
+	name := nicDriver
+	for i := range 3 {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint(i)}}
+		p.Spec.NodeName = "n1"
+		p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "d", ResourceClaimTemplateName: &name}}
+		d.OfPod(p)
+	}
+	if d.taken["n1"]["devices/"+nicDriver] != 3 || !d.Stale().Nodes["n1"] {
+		t.Errorf("%v are counted for three pods", d.taken)
+	}
+	for i := range 3 {
+		d.ForgetPod(fmt.Sprintf("default/%d", i))
+	}
+	d.ForgetNode("n1")
+	if len(d.taken)+len(d.given) > 0 {
+		t.Errorf("pods and nodes that are gone have left %v, %v", d.taken, d.given)
+	}
+}
+
+// TestForgetPool: what was learned of the nodes of a pool that is gone stays known of its instance types, once.
+func TestForgetPool(t *testing.T) {
+	d := claimedDevices()
+	for i, pool := range []string{"p1", "p2", "p3"} {
+		name := fmt.Sprintf("n%d", i)
+		d.SetSlice(name, driverSlice(name, nicDriver))
+		d.Learn(learnedNode(name, pool, true))
+	}
+	for _, pool := range []string{"p1", "p2", "p3"} {
+		d.ForgetPool(pool)
+	}
+	text, _, err := d.Learned()
+	if want := `[{"instanceType":"t1",`; err != nil || !strings.HasPrefix(text, want) || strings.Count(text, "instanceType") != 1 {
+		t.Errorf("learned %s, %v", text, err)
+	}
+	if got := d.OfType("p1", &model.InstanceType{Name: "t1"})["devices/"+nicDriver]; got != 2 || len(d.learned) != 1 {
+		t.Errorf("%d devices, of %d kinds", got, len(d.learned))
+	}
+}
+
+// TestLearnedLeavesOut: what the text has no room for is counted.
+func TestLearnedLeavesOut(t *testing.T) {
+	d := claimedDevices()
+	for i := range 2000 {
+		d.learned[nodeKind{"p", fmt.Sprint(i)}] = []devices.TypeSlice{{Driver: nicDriver, Devices: []resourceapi.Device{{Name: strings.Repeat("d", 63)}}}}
+	}
+	text, left, err := d.Learned()
+	if n := strings.Count(text, "instanceType"); err != nil || left == 0 || n+left != 2000 || len(text) > mostLearnedBytes+2 {
+		t.Errorf("%d kinds in %d bytes, %d left out, %v", n, len(text), left, err)
 	}
 }
 

@@ -108,8 +108,8 @@ type learnedDevices struct {
 	Slices       []devices.TypeSlice `json:"slices"`
 }
 
-// Learned returns what was learned of nodes, for Recall; empty if that is nothing. Of more than the text may hold, some kinds are left out.
-func (d *Devices) Learned() (string, error) {
+// Learned returns what was learned of nodes, for Recall; empty if that is nothing. Of more than the text may hold, so many kinds are left out.
+func (d *Devices) Learned() (text string, left int, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	kinds := slices.SortedFunc(maps.Keys(d.learned), func(a, b nodeKind) int {
@@ -120,7 +120,7 @@ func (d *Devices) Learned() (string, error) {
 	for _, k := range kinds {
 		b, err := json.Marshal(learnedDevices{k.pool, k.instanceType, d.learned[k]})
 		if err != nil {
-			return "", fmt.Errorf("write the devices of instance type %s: %w", k.instanceType, err)
+			return "", 0, fmt.Errorf("write the devices of instance type %s: %w", k.instanceType, err)
 		}
 		if size += len(b) + 1; size > mostLearnedBytes {
 			break
@@ -128,10 +128,10 @@ func (d *Devices) Learned() (string, error) {
 		list = append(list, b)
 	}
 	if list == nil {
-		return "", nil
+		return "", len(kinds), nil
 	}
-	text, err := json.Marshal(list)
-	return string(text), err
+	whole, err := json.Marshal(list)
+	return string(whole), len(kinds) - len(list), err
 }
 
 // Recall takes over what an earlier process has learned. What this one has learned by itself stays.
@@ -154,12 +154,35 @@ func (d *Devices) Recall(text string) error {
 	return nil
 }
 
-// ForgetNode forgets that a node was learned from.
+// ForgetNode forgets a node that is gone, but not what was learned of it.
 func (d *Devices) ForgetNode(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.taught, name)
+	delete(d.given, name)
 	maps.DeleteFunc(d.teachers, func(_ nodeKind, x teacher) bool { return x.node == name })
+}
+
+// ForgetPool forgets a NodePool that is gone. What was learned of its nodes stays known of their instance types if no other pool's nodes tell.
+func (d *Devices) ForgetPool(pool string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for k, published := range d.learned {
+		if k.pool != pool || pool == "" {
+			continue
+		}
+		delete(d.learned, k)
+		delete(d.teachers, k)
+		d.setType(k.key(), nil)
+		others := false
+		for other := range d.learned {
+			others = others || other.instanceType == k.instanceType
+		}
+		if !others {
+			d.learned[nodeKind{"", k.instanceType}] = published
+		}
+	}
+	d.note()
 }
 
 // setType has the book know devices of nodes to come, and reports whether their amounts may have changed.

@@ -239,6 +239,9 @@ func (w *watcher) followRest(ctx context.Context, wg *sync.WaitGroup, provisione
 		},
 		func(k string) {
 			c.Seen.Pools.Delete(k)
+			if w.devicePods != nil {
+				c.Seen.Devices.ForgetPool(k)
+			}
 			c.Seen.PoolChanged.Raise()
 			c.Seen.GroupsChanged.Raise()
 			emit(func(s *state.State) { s.Pools.DeletePool(k) })

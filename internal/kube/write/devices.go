@@ -22,7 +22,7 @@ func Devices(ctx context.Context, c *client.Client, kept *Kept, log *slog.Logger
 	}
 	tick := time.NewTicker(devicesEvery)
 	defer tick.Stop()
-	last, loaded := "", false
+	last, loaded, leftOut := "", false, 0
 	for {
 		var err error
 		if !loaded {
@@ -35,7 +35,12 @@ func Devices(ctx context.Context, c *client.Client, kept *Kept, log *slog.Logger
 		}
 		if loaded {
 			var text string
-			if text, err = d.Learned(); err == nil && text != last {
+			var left int
+			text, left, err = d.Learned()
+			if left > 0 && leftOut == 0 {
+				log.Warn("learned devices of some instance types are more than is kept and have to be learned again after a restart", "kinds", left)
+			}
+			if leftOut = left; err == nil && text != last {
 				if err = kept.Store(ctx, text); err == nil {
 					last = text
 				}
