@@ -9,6 +9,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -370,6 +375,59 @@ spec: {requirements: [{key: node.kubernetes.io/instance-type, operator: In, valu
 			if learned, _, err = m.devices.Learned(); err != nil || learned == "" {
 				t.Fatalf("learned %q: %v", learned, err)
 			}
+		}
+	}
+}
+
+// TestNamedTemplate: a name in the template of a workload that a Headroom is for makes no pod of that name, which a shared claim would wait for.
+func TestNamedTemplate(t *testing.T) {
+	m, err := Read("input", []byte(`
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: shared}
+spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d}
+spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {name: a, labels: {a: b}}, spec: {resourceClaims: [{name: gpu, resourceClaimName: shared}], containers: [{name: c}]}}}
+---
+apiVersion: dovetail.sh/v1alpha1
+kind: Headroom
+metadata: {name: h}
+spec: {target: {workload: {kind: Deployment, name: d}}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := state.New()
+	m.Feed(s)
+	if list := m.Headrooms(s.Resources()); len(list) != 1 || len(list[0].Targets) != 1 {
+		t.Fatalf("%+v", list)
+	}
+	name := "shared"
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}}
+	p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: &name}}
+	if need := m.devices.OfPod(p); len(need.Unsupported) > 0 {
+		t.Error(need.Unsupported)
+	}
+}
+
+// TestNamespacesOfDevices: which kinds of devices are in a namespace.
+func TestNamespacesOfDevices(t *testing.T) {
+	for _, c := range []struct {
+		o    runtime.Object
+		want bool
+	}{
+		{&resourceapi.DeviceClass{}, false}, {&resourceapi.DeviceTaintRule{}, false}, {&resourceapi.ResourceSlice{}, false},
+		{&resourceapi.ResourceClaim{}, true}, {&resourceapi.ResourceClaimTemplate{}, true},
+	} {
+		if got := namespaced(c.o); got != c.want {
+			t.Errorf("a %T is in a namespace: %v", c.o, got)
 		}
 	}
 }

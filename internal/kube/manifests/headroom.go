@@ -71,7 +71,7 @@ func (m *Set) target(t *translate.Translator, o object) headroom.Target {
 		template, out.Replicas = &x.Spec.Template, translate.Replicas(x.Spec.Replicas)
 	}
 	p := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
-	p.Namespace = o.GetNamespace()
+	p.Namespace, p.Name = o.GetNamespace(), "" // what pods of a template are called is not up to it
 	m.admit(t, p, o.kind+" "+translate.Key(o), 0)
 	out.Class = t.Pod(p).Class
 	return out

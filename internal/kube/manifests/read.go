@@ -321,7 +321,7 @@ func (r *reader) meant(gv schema.GroupVersion, kind string) string {
 
 func namespaced(obj runtime.Object) bool {
 	switch obj.(type) {
-	case *corev1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode, *storagev1.CSIDriver, *storagev1.VolumeAttachment, *corev1.Node, *corev1.Namespace, *schedulingv1.PriorityClass, *nodev1.RuntimeClass, *resourceapi.DeviceClass, *resourceapi.ResourceSlice,
+	case *corev1.PersistentVolume, *storagev1.StorageClass, *storagev1.CSINode, *storagev1.CSIDriver, *storagev1.VolumeAttachment, *corev1.Node, *corev1.Namespace, *schedulingv1.PriorityClass, *nodev1.RuntimeClass, *resourceapi.DeviceClass, *resourceapi.DeviceTaintRule, *resourceapi.ResourceSlice,
 		*karpv1.NodePool, *karpv1.NodeClaim, *karpv1alpha1.NodeOverlay, *kwokv1alpha1.KWOKNodeClass, *awsv1.EC2NodeClass, *dovetailv1alpha1.NodeGroupClass, *clusterapiv1alpha1.ClusterAPINodeClass, *karpv1alpha5.Provisioner,
 		*awsv1alpha1.AWSNodeTemplate:
 		return false

@@ -15,6 +15,7 @@ import (
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/kube/volume"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -88,5 +89,23 @@ func TestTranslateDevices(t *testing.T) {
 	w.translateDevices()
 	if buffers, headrooms := due(); len(buffers) > 0 || headrooms {
 		t.Errorf("without a change: buffers %v, headrooms %v are due", buffers, headrooms)
+	}
+}
+
+// TestNamedTemplate: a name in the template of a workload that a Headroom is for makes no pod of that name, which a shared claim would wait for.
+func TestNamedTemplate(t *testing.T) {
+	d := translate.NewDevices()
+	claim := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "shared"}}
+	claim.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "gpu", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: "gpu", AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: 1}}}
+	d.SetDeviceClass("gpu", &resourceapi.DeviceClass{})
+	d.SetResourceClaim("default/shared", claim)
+	c := &client.Client{}
+	c.Seen.Volumes, c.Seen.Devices = volume.NewIndex(), d
+	template := &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	template.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: &claim.Name}}
+	NewHeadrooms(c, &translate.Translator{Table: state.NewResourceTable(), Lookup: c.Seen.Lookup()}).classOf("default", template)
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: template.Spec}
+	if need := d.OfPod(p); len(need.Unsupported) > 0 {
+		t.Error(need.Unsupported)
 	}
 }

@@ -113,7 +113,7 @@ func (x *Headrooms) target(o *metav1.ObjectMeta, kind string, replicas *int32, t
 // classOf translates a pod of a template as the API server would store it.
 func (x *Headrooms) classOf(namespace string, template *corev1.PodTemplateSpec) *model.Class {
 	p := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
-	p.Namespace = namespace
+	p.Namespace, p.Name = namespace, "" // what pods of a template are called is not up to it
 	x.t.Admit(p)
 	return x.t.Pod(p).Class
 }
