@@ -97,6 +97,11 @@ func (p *controllerProcess) run(parent context.Context, registry *prometheus.Reg
 func (p *controllerProcess) awaitSync(ctx context.Context, synced <-chan struct{}) {
 	select {
 	case <-synced:
+		if p.flags.mode == modeActive {
+			if err := write.RecallDevices(ctx, p.client, p.keptDevices(), p.objects, p.ctl.Emit); err != nil && ctx.Err() == nil {
+				p.settings.log.Warn("learned devices of instance types were not read, trying again", "error", err.Error())
+			}
+		}
 		p.settings.log.Info("cluster is known")
 		p.ctl.MarkSynced()
 	case <-ctx.Done():
@@ -124,7 +129,11 @@ func (p *controllerProcess) keepProvisioners(ctx context.Context) {
 
 // keepDevices keeps what was learned of the devices of instance types, until the context ends.
 func (p *controllerProcess) keepDevices(ctx context.Context) {
-	write.Devices(ctx, p.client, write.NewKept(p.client, p.flags.lease.Namespace, "devices.json"), p.settings.log)
+	write.Devices(ctx, p.client, p.keptDevices(), p.settings.log)
+}
+
+func (p *controllerProcess) keptDevices() *write.Kept {
+	return write.NewKept(p.client, p.flags.lease.Namespace, "devices.json")
 }
 
 // elect leads while this process holds the lease, or for good where there is no election. It returns when the context

@@ -9,10 +9,34 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
 // devicesEvery is how often it is looked whether devices were learned that are not kept yet.
 const devicesEvery = 10 * time.Second
+
+// recallLimit is how long reading what was learned may take.
+const recallLimit = 10 * time.Second
+
+// RecallDevices has instance types get the devices that an earlier process has learned, before anything is decided. Devices tries again what fails.
+func RecallDevices(ctx context.Context, c *client.Client, kept *Kept, t *translate.Translator, emit func(state.Change)) error {
+	d := c.Seen.Devices
+	if d == nil {
+		return nil // the API server has no devices
+	}
+	ctx, cancel := context.WithTimeout(ctx, recallLimit)
+	defer cancel()
+	text, err := kept.Load(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.Recall(text); err != nil {
+		return err
+	}
+	emit(func(s *state.State) { s.Pools.SetDevices(t.DevicesOfTypes(d)) })
+	return nil
+}
 
 // Devices recalls what was learned of the devices of instance types, and keeps what is learned from then on, until the context ends.
 func Devices(ctx context.Context, c *client.Client, kept *Kept, log *slog.Logger) {
