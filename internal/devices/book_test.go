@@ -93,13 +93,13 @@ func TestLifeOfAClaim(t *testing.T) {
 			t.Errorf("%s: %d devices are free, want %d", when, got, free)
 		}
 	}
-	check("before its claim exists", Need{Amounts: want, Unallocated: true}, 2)
+	check("before its claim exists", Need{Amounts: want}, 2)
 	b.Changes()
 
 	c := w.claimsOf(p)[0]
 	b.SetClaim("default/"+c.Name, c)
 	p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "one", ResourceClaimName: &c.Name}}
-	check("before it is allocated", Need{Amounts: want, Unallocated: true}, 2)
+	check("before it is allocated", Need{Amounts: want}, 2)
 	b.Changes()
 
 	if ok, err := w.allocate("n1", c); !ok {
@@ -179,7 +179,7 @@ func TestSharedClaim(t *testing.T) {
 	if n := b.OfPod(p1); n.Amounts["devices/gpu"] != 1 || n.Node != "n1" || len(n.NodeTerms) != 1 {
 		t.Errorf("first, when allocated: %+v", n)
 	}
-	want := Need{NodeTerms: []corev1.NodeSelector{*c.Status.Allocation.NodeSelector}, Unallocated: true, Claims: claims}
+	want := Need{NodeTerms: []corev1.NodeSelector{*c.Status.Allocation.NodeSelector}, Claims: claims}
 	if n := b.OfPod(p2); !reflect.DeepEqual(n, want) {
 		t.Errorf("second, when allocated: %+v", n)
 	}
@@ -191,7 +191,7 @@ func TestSharedClaim(t *testing.T) {
 	c.Status.ReservedFor[0].UID = p2.UID
 	b.SetClaim("default/shared", c)
 	p2.Spec.NodeName = "n1"
-	if n := b.OfPod(p2); n.Node != "n1" || n.Unallocated || n.NodeTerms != nil || n.Amounts["devices/gpu"] != 1 {
+	if n := b.OfPod(p2); n.Node != "n1" || n.NodeTerms != nil || n.Amounts["devices/gpu"] != 1 {
 		t.Errorf("second, alone again: %+v", n)
 	}
 }

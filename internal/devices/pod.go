@@ -22,7 +22,6 @@ type Need struct {
 	Amounts     map[string]int64      // resource name -> amount
 	NodeTerms   []corev1.NodeSelector // of allocated claims: a node of the pod matches all of them
 	Node        string                // where claims of the pod are allocated; empty: nowhere yet
-	Unallocated bool                  // kube-scheduler has still to allocate or reserve a claim: nobody else may bind the pod
 	Unsupported []string              // sentences: why the pod can't be placed
 	Claims      string                // hash of what all claims of the pod ask: the same from their templates to their end, whatever else there is
 }
@@ -196,7 +195,6 @@ func (b *Book) need(key string, p *corev1.Pod, use *podUse) (need Need, list, al
 			continue
 		}
 		if c == nil {
-			need.Unallocated = true
 			if r.ResourceClaimName != nil {
 				refuse("ResourceClaim %s/%s not found; create it or correct spec.resourceClaims[%d]", p.Namespace, *r.ResourceClaimName, i)
 			} else if t := b.templates[p.Namespace+"/"+*r.ResourceClaimTemplateName]; t != nil {
@@ -214,9 +212,6 @@ func (b *Book) need(key string, p *corev1.Pod, use *podUse) (need Need, list, al
 		}
 		if c.DeletionTimestamp != nil && p.Spec.NodeName == "" {
 			refuse("%s is being deleted; wait, or create it again", object)
-		}
-		if !resourceclaim.IsReservedForPod(p, c, false) {
-			need.Unallocated = true
 		}
 		users := b.users["claim "+p.Namespace+"/"+c.Name]
 		shared := r.ResourceClaimName != nil && (len(users) > 1 || slices.ContainsFunc(c.Status.ReservedFor, func(r resourceapi.ResourceClaimConsumerReference) bool {
