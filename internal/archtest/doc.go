@@ -44,7 +44,7 @@ decide < explain < doctor, controller/answer
 decide < doctor < report
 decide < expander
 api, state, plan, headroom, deletioncost < kube/volume < kube/translate < kube/client, kube/manifests < kube/watch < kube/write < kube/takeover
-devices < kube/translate
+model < devices < kube/translate
 kube/inventory
 access < kube/client
 top < kube/watch

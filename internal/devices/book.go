@@ -18,11 +18,13 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/dynamic-resource-allocation/cel"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // Prefix starts the name of every resource of devices: "devices/<class>", or "devices/<class>#<hash>" if the devices are not exactly those of
 // the class.
-const Prefix = "devices/"
+const Prefix = model.DevicePrefix
 
 // Bounds of the work that devices cause. What exceeds one is refused with a reason, or counted up to it.
 const (
@@ -101,7 +103,7 @@ func (b *Book) Changes() Changes {
 // poolID names a pool of devices.
 type poolID struct{ driver, pool string }
 
-// slice is a ResourceSlice, and what is known of its devices.
+// slice is a ResourceSlice with facts about its devices.
 type slice struct {
 	published *resourceapi.ResourceSlice
 	object    *resourceapi.ResourceSlice // published, with the taints of rules

@@ -71,7 +71,7 @@ status: {phase: Pending, resourceClaimStatuses: [{name: gpu, resourceClaimName: 
 	return text
 }
 
-// On its way from pending to running a pod requests the same, has the same slot, and its node has the same devices in all: only who has them
+// On its way from pending to running a pod requests the same, has the same slot, and its node has the same total of devices: only their owner
 // changes. A node to come of the same type has as many.
 func TestDevicesOnTheWay(t *testing.T) {
 	slot, cases := "", 0

@@ -122,7 +122,7 @@ func TestNotInitialized(t *testing.T) {
 	}
 }
 
-// TestBuiltInNextToLearned: what a node has published with one driver leaves what is known of its GPUs without it.
+// TestBuiltInNextToLearned: devices that a node has published with one driver do not replace the built-in GPUs of another.
 func TestBuiltInNextToLearned(t *testing.T) {
 	d := claimedDevices()
 	empty := driverSlice("n2", nicDriver)

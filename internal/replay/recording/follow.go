@@ -4,7 +4,6 @@
 package recording
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -307,15 +306,12 @@ func (f *follower) apply(c record.Change, snapshot bool) error {
 			delete(f.leaving, c.Key)
 			return nil
 		}
-		o, err := decode[corev1.Node](c)
+		o, err := decodeNode(c)
 		if err != nil {
 			return err
 		}
-		if len(o.Status.Allocatable) == 0 {
-			o.Status.Allocatable = o.Status.Capacity
-		}
 		n := f.t.Node(o)
-		f.leaving[c.Key] = slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintDisrupted })
+		f.leaving[c.Key] = n.HasTaint(model.TaintDisrupted)
 		f.s.SetNode(n, f.version)
 	case "ReplicaSet", "StatefulSet":
 		k := c.Kind + " " + c.Key
@@ -324,16 +320,12 @@ func (f *follower) apply(c record.Change, snapshot bool) error {
 			delete(f.sets, k)
 			return nil
 		}
-		o, err := decode[appsv1.ReplicaSet](c)
+		uid, want, err := decodeReplicas(c)
 		if err != nil {
 			return err
 		}
-		want := 1
-		if o.Spec.Replicas != nil {
-			want = int(*o.Spec.Replicas)
-		}
-		f.sets[k] = string(o.UID)
-		f.s.SetReplicas(string(o.UID), want)
+		f.sets[k] = uid
+		f.s.SetReplicas(uid, want)
 	case "PodDisruptionBudget":
 		if gone {
 			f.s.DeletePDB(c.Key)
@@ -372,11 +364,6 @@ func (f *follower) apply(c record.Change, snapshot bool) error {
 		}
 	}
 	return nil
-}
-
-func decode[T any](c record.Change) (*T, error) {
-	out := new(T)
-	return out, json.Unmarshal(c.Object, out)
 }
 
 func (f *follower) pod(c record.Change, snapshot bool) error {

@@ -5,7 +5,6 @@ package recording_test
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 )
@@ -21,13 +20,7 @@ func TestFollow(t *testing.T) {
 		l := newLab(t, seed, 6)
 		l.addSets()
 		l.calls = true
-		path := filepath.Join(t.TempDir(), "own.zst")
-		l.record(path)
-		l.churn(long)
-		if err := l.w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		r, v := read(t, path)
+		r, v := recorded(t, l, long)
 		f, err := r.Follow(v, nil)
 		if err != nil {
 			t.Fatal(err)

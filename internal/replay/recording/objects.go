@@ -31,8 +31,8 @@ func (r *reader) pod(c record.Change, snapshot bool) error {
 		delete(r.pods, c.Key)
 		return nil
 	}
-	var p corev1.Pod
-	if err := json.Unmarshal(c.Object, &p); err != nil {
+	p, err := decode[corev1.Pod](c)
+	if err != nil {
 		return err
 	}
 	if have != nil && have.uid != string(p.UID) {
@@ -40,13 +40,13 @@ func (r *reader) pod(c record.Change, snapshot bool) error {
 		have = nil
 	}
 	if have == nil {
-		have = r.newPod(&p, snapshot)
+		have = r.newPod(p, snapshot)
 		r.pods[c.Key] = have
 	}
 	if have.Pod == nil {
 		return nil
 	}
-	r.updatePod(have, &p)
+	r.updatePod(have, p)
 	return nil
 }
 
@@ -162,14 +162,11 @@ func (r *reader) node(c record.Change) error {
 		}
 		return nil
 	}
-	var o corev1.Node
-	if err := json.Unmarshal(c.Object, &o); err != nil {
+	o, err := decodeNode(c)
+	if err != nil {
 		return err
 	}
-	if len(o.Status.Allocatable) == 0 {
-		o.Status.Allocatable = o.Status.Capacity
-	}
-	n := r.t.Node(&o)
+	n := r.t.Node(o)
 	if have != nil && have.Node.Node.UID != n.UID {
 		have.Gone = r.now
 		have.changes = append(have.changes, replay.Change{At: r.now, NodeGone: c.Key})
@@ -220,11 +217,11 @@ func (r *reader) claim(c record.Change) error {
 		}
 		return nil
 	}
-	var o karpv1.NodeClaim
-	if err := json.Unmarshal(c.Object, &o); err != nil {
+	o, err := decode[karpv1.NodeClaim](c)
+	if err != nil {
 		return err
 	}
-	x := r.t.NodeClaim(&o)
+	x := r.t.NodeClaim(o)
 	if have != nil && have.Last.UID != x.UID {
 		have.Gone, have = r.now, nil
 	}
@@ -269,30 +266,20 @@ func (r *reader) claim(c record.Change) error {
 }
 
 func (r *reader) set(c record.Change) error {
-	var o struct {
-		Metadata struct {
-			UID string `json:"uid"`
-		} `json:"metadata"`
-		Spec struct {
-			Replicas *int `json:"replicas"`
-		} `json:"spec"`
-	}
-	k, want := c.Kind+" "+c.Key, 0
+	k, uid, want := c.Kind+" "+c.Key, "", 0
 	if c.Object != nil {
-		if err := json.Unmarshal(c.Object, &o); err != nil {
+		var err error
+		if uid, want, err = decodeReplicas(c); err != nil {
 			return err
 		}
-		if want = 1; o.Spec.Replicas != nil {
-			want = *o.Spec.Replicas
-		}
-		r.last[k] = o.Metadata.UID
+		r.last[k] = uid
 	} else {
-		o.Metadata.UID, _ = r.last[k].(string)
+		uid, _ = r.last[k].(string)
 	}
-	s := r.sets[o.Metadata.UID]
+	s := r.sets[uid]
 	if s == nil {
 		s = &setLife{}
-		r.sets[o.Metadata.UID] = s
+		r.sets[uid] = s
 	}
 	if n := len(s.wants); n == 0 || s.wants[n-1].Count != want {
 		s.wants = append(s.wants, replay.Want{At: r.now, Count: want})
@@ -336,8 +323,8 @@ func (r *reader) budget(c record.Change) error {
 		r.out.Trace.Changes = append(r.out.Trace.Changes, replay.Change{At: r.now, PDBGone: c.Key})
 		return nil
 	}
-	var o policyv1.PodDisruptionBudget
-	if err := json.Unmarshal(c.Object, &o); err != nil {
+	o, err := decode[policyv1.PodDisruptionBudget](c)
+	if err != nil {
 		return err
 	}
 	o.Status = policyv1.PodDisruptionBudgetStatus{}
@@ -345,7 +332,7 @@ func (r *reader) budget(c record.Change) error {
 		return nil
 	}
 	r.last[k] = o.Spec
-	r.out.Trace.Changes = append(r.out.Trace.Changes, replay.Change{At: r.now, PDB: r.t.PDB(&o)})
+	r.out.Trace.Changes = append(r.out.Trace.Changes, replay.Change{At: r.now, PDB: r.t.PDB(o)})
 	return nil
 }
 
@@ -359,11 +346,11 @@ func (r *reader) daemon(c record.Change) error {
 	if same, err := r.sameGeneration(k, c.Object); same || err != nil {
 		return err
 	}
-	var o appsv1.DaemonSet
-	if err := json.Unmarshal(c.Object, &o); err != nil {
+	o, err := decode[appsv1.DaemonSet](c)
+	if err != nil {
 		return err
 	}
-	d := r.t.DaemonSet(&o)
+	d := r.t.DaemonSet(o)
 	d.Class = r.intern(d.Class)
 	r.out.Trace.Changes = append(r.out.Trace.Changes, replay.Change{At: r.now, Daemon: d})
 	return nil
@@ -373,8 +360,8 @@ func (r *reader) namespace(c record.Change) error {
 	if c.Object == nil {
 		return nil // its pods go one by one
 	}
-	var o corev1.Namespace
-	if err := json.Unmarshal(c.Object, &o); err != nil {
+	o, err := decode[corev1.Namespace](c)
+	if err != nil {
 		return err
 	}
 	labels := model.Labels{corev1.LabelMetadataName: o.Name}

@@ -4,9 +4,12 @@
 package recording
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/record"
@@ -95,4 +98,34 @@ func (s *stream) pass(c record.Change, snapshot bool) {
 // latest returns an instant of this run, not before any other.
 func (s *stream) latest(at time.Time) time.Time {
 	return model.LaterOf(at.Add(s.shift), s.now)
+}
+
+// decode returns the object of a change, which has one.
+func decode[T any](c record.Change) (*T, error) {
+	out := new(T)
+	return out, json.Unmarshal(c.Object, out)
+}
+
+func decodeNode(c record.Change) (*corev1.Node, error) {
+	o, err := decode[corev1.Node](c)
+	if len(o.Status.Allocatable) == 0 { // as the API server has it
+		o.Status.Allocatable = o.Status.Capacity
+	}
+	return o, err
+}
+
+// decodeReplicas returns the uid of a ReplicaSet or StatefulSet, and how many pods it wants.
+func decodeReplicas(c record.Change) (uid string, want int, err error) {
+	o, err := decode[struct {
+		Metadata struct {
+			UID string `json:"uid"`
+		} `json:"metadata"`
+		Spec struct {
+			Replicas *int `json:"replicas"`
+		} `json:"spec"`
+	}](c)
+	if want = 1; o.Spec.Replicas != nil {
+		want = *o.Spec.Replicas
+	}
+	return o.Metadata.UID, want, err
 }

@@ -55,8 +55,8 @@ func TestTruth(t *testing.T) {
 		l := newLab(t, seed, 6)
 		l.addSets()
 		l.jitters = os.Getenv("DOVETAIL_SOAK") == ""
-		played, measured, recorded := playAgain(t, l, long)
-		a := replay.Agree(recorded, played.Decisions)
+		played, measured, own := playAgain(t, l, long)
+		a := replay.Agree(own, played.Decisions)
 		t.Logf("seed %d: of %d decisions %d the same and %d at another time, %d more; cost %.2f, measured %.2f, replayed %.2f; waiting %s and %s; %d steps", seed,
 			a.Recorded, a.Same, a.Shifted, a.Added, l.micro/1e6, float64(measured.Micro)/1e6, float64(played.Micro)/1e6, measured.Waiting, played.Waiting, played.Steps)
 		if a.Recorded < 20 || a.Same < (a.Recorded*99+99)/100 || a.Added > a.Recorded/100 {
@@ -86,14 +86,7 @@ func TestTruthMidway(t *testing.T) {
 
 // TestTruthFromALaunch: a replay that begins while a NodeClaim waits for its machine launches that machine, with the identity that was recorded.
 func TestTruthFromALaunch(t *testing.T) {
-	l := newLab(t, 1, 6)
-	path := filepath.Join(t.TempDir(), "own.zst")
-	l.record(path)
-	l.churn(time.Hour)
-	if err := l.w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	r, v := read(t, path)
+	r, v := recorded(t, newLab(t, 1, 6), time.Hour)
 	var first *replay.Claim
 	for _, x := range r.Trace.Claims {
 		if !x.First && x.Node != nil && x.Gone.IsZero() {
@@ -117,8 +110,8 @@ func TestTruthFromALaunch(t *testing.T) {
 	}
 }
 
-// playAgain records a lab for so long, and replays the recording.
-func playAgain(t *testing.T, l *lab, long time.Duration) (*replay.Result, *replay.Figures, []replay.Decision) {
+// recorded records a lab for so long, and reads the recording.
+func recorded(t *testing.T, l *lab, long time.Duration) (*recording.Recording, *replay.Variant) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "own.zst")
 	l.record(path)
@@ -126,7 +119,13 @@ func playAgain(t *testing.T, l *lab, long time.Duration) (*replay.Result, *repla
 	if err := l.w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r, v := read(t, path)
+	return read(t, path)
+}
+
+// playAgain records a lab for so long, and replays the recording.
+func playAgain(t *testing.T, l *lab, long time.Duration) (*replay.Result, *replay.Figures, []replay.Decision) {
+	t.Helper()
+	r, v := recorded(t, l, long)
 	measured, played := replay.Measure(r.Trace, v.Types), replay.Play(r.Trace, v)
 	if measured.Launched < 10 || measured.Evicted() < 10 {
 		t.Errorf("%d launches and %d evictions: too few to show anything", measured.Launched, measured.Evicted())
