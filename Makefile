@@ -73,7 +73,7 @@ check: ## the fast loop: format, vet, archtest, unit tests
 test: test-unit test-modules test-live ## before each push, ten minutes with warm caches: vet, all unit tests, and on the real control plane what shows most of it
 
 .PHONY: verify
-verify: test-unit verify-sandbox verify-modules verify-upstream verify-oracle verify-live verify-live-1.36 ## everything, on the real control plane: all that make test runs a part of, whole; half an hour or more
+verify: verify-requirements test-unit verify-sandbox verify-modules verify-upstream verify-oracle verify-live verify-live-1.36 ## everything, on the real control plane: all that make test runs a part of, whole; half an hour or more
 
 .PHONY: test-unit
 test-unit: build
@@ -90,6 +90,10 @@ test-modules: build
 .PHONY: test-live
 test-live: build kubelet
 	go test -short -count=1 -timeout 60m ./test/e2e/...
+
+.PHONY: verify-requirements
+verify-requirements:
+	@bash build/modules.sh
 
 .PHONY: verify-sandbox
 verify-sandbox: build kubelet

@@ -102,12 +102,14 @@ func (e *env) controllerOf(flags ...string) (stop func(syscall.Signal)) {
 		once.Do(func() {
 			_ = cmd.Process.Signal(by)
 			_ = cmd.Wait()
-			if e.t.Failed() {
-				e.t.Logf("the controller:\n%s", log.String())
-			}
 		})
 	}
-	e.t.Cleanup(func() { stop(syscall.SIGTERM) })
+	e.t.Cleanup(func() {
+		stop(syscall.SIGTERM)
+		if e.t.Failed() {
+			e.t.Logf("the controller:\n%s", log.String())
+		}
+	})
 	return stop
 }
 
