@@ -351,17 +351,18 @@ func TestClusterAPI(t *testing.T) {
 	})
 	flags := []string{"--cloud", "clusterapi", "--cluster-api-cluster", "default/workload", "--price-file", prices}
 	stop := e.controllerOf(flags...)
-	e.deploy("first", 3, e.pod("3", "1Gi"))
+	apart := func(t *corev1.PodTemplateSpec) { // kube-scheduler may bind them to a node that is Ready before Dovetail sees it: it must be none of the others'
+		t.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: model.LabelInstanceType, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"set", "pool", "member"}}}}}}}}
+	}
+	e.deploy("first", 3, e.pod("3", "1Gi", apart))
 	member := e.pod("3", "1Gi")
 	member.Spec.NodeSelector["tier"] = "member"
 	e.deploy("member", 1, member)
 	e.podsRun(4)
 
 	m.set(func() { m.hold = true })
-	e.deploy("second", 4, e.pod("3", "1Gi", func(t *corev1.PodTemplateSpec) { // they leave the others' nodes alone
-		t.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: model.LabelInstanceType, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"set", "pool"}}}}}}}}
-	}))
+	e.deploy("second", 4, e.pod("3", "1Gi", apart))
 	for _, group := range []string{"set", "pool"} {
 		pod := e.pod("3", "1Gi")
 		pod.Spec.NodeSelector[model.LabelInstanceType] = group
