@@ -272,11 +272,18 @@ func (c *cluster) applyPool(p *model.NodePool, ch plan.Change) {
 		p.ConsolidationPolicy = ch.Value
 	case ch.Field == "spec.disruption.consolidateAfter":
 		p.ConsolidateAfter, _ = time.ParseDuration(ch.Value)
-	case ch.Field == "spec.disruption.budgets[0].nodes":
-		p.Budgets[0].Nodes, _ = strconv.ParseInt(strings.TrimSuffix(ch.Value, "%"), 10, 64)
-		p.Budgets[0].Percent = true
-	case ch.Field == "spec.disruption.budgets[0].schedule":
-		p.Budgets[0].Schedule = ""
+	case strings.HasPrefix(ch.Field, "spec.disruption.budgets["):
+		var i int
+		var field string
+		if _, err := fmt.Sscanf(ch.Field, "spec.disruption.budgets[%d].%s", &i, &field); err != nil {
+			c.t.Fatalf("%s: %v", ch.Field, err)
+		}
+		if b := &p.Budgets[i]; field == "schedule" {
+			b.Schedule = ""
+		} else {
+			b.Nodes, _ = strconv.ParseInt(strings.TrimSuffix(ch.Value, "%"), 10, 64)
+			b.Percent = true
+		}
 	case ch.Field == "spec.replicas":
 		p.Replicas, _ = strconv.ParseInt(ch.Value, 10, 64)
 		for _, n := range c.nodesOf(p)[p.Replicas:] {
@@ -478,6 +485,30 @@ func TestPlantedFaults(t *testing.T) {
 					t.Errorf("%+v saves $%s an hour, but $%s is promised", got.Changes, model.Dollars(saved), model.Dollars(got.SavingMicro))
 				}
 			})
+		}
+	}
+}
+
+// A budget that allows nothing for two hours is no finding, whatever other windows there are: the report says when it ends, and the figures are
+// for then.
+func TestPausedConsolidation(t *testing.T) {
+	for seed := uint64(1); seed <= 20; seed++ {
+		c := newCluster(t, seed)
+		c.wasteful(3)
+		free := c.examine()
+		r := rand.New(rand.NewPCG(seed, 2))
+		c.pools[0].Budgets = append(c.pools[0].Budgets, model.Budget{Nodes: 0, Percent: r.IntN(2) == 0, Schedule: "30 11 1 7 *", Duration: 2 * time.Hour})
+		until := epoch.Add(90 * time.Minute)
+		if r.IntN(2) == 0 { // the next one begins before it ends
+			c.pools[0].Budgets = append(c.pools[0].Budgets, model.Budget{Nodes: 0, Schedule: "0 13 * * *", Duration: time.Hour})
+			until = epoch.Add(2 * time.Hour)
+		}
+		got := c.examine()
+		if len(got.Findings) != len(free.Findings) || got.ConsolidatedMicro != free.ConsolidatedMicro {
+			t.Errorf("seed %d: found %s, consolidated $%s; without the budget %s, $%s", seed, describe(got), model.Dollars(got.ConsolidatedMicro), describe(free), model.Dollars(free.ConsolidatedMicro))
+		}
+		if len(got.Paused) != 1 || got.Paused[0].Subject != "nodepool/default" || !got.Paused[0].Until.Equal(until) {
+			t.Errorf("seed %d: paused %+v, want nodepool/default until %s", seed, got.Paused, until)
 		}
 	}
 }

@@ -64,6 +64,21 @@ var faults = []fault{
 		c.pools[0].Budgets = []model.Budget{{Nodes: 0, Percent: true}}
 		return "nodepool/default"
 	}, true},
+	{"two budgets of 0, and one for now", BudgetZero, func(c *cluster) string {
+		c.wasteful(3)
+		c.pools[0].Budgets = []model.Budget{{Nodes: 0, Schedule: "0 12 * * *", Duration: 2 * time.Hour}, {Nodes: 0}, {Nodes: 10, Percent: true}, {Nodes: 0, Percent: true}}
+		return "nodepool/default"
+	}, true},
+	{"budget 0 for two days each day", BudgetZero, func(c *cluster) string {
+		c.wasteful(3)
+		c.pools[0].Budgets = []model.Budget{{Nodes: 0, Schedule: "0 12 * * *", Duration: 2 * time.Hour}, {Nodes: 0, Schedule: "@daily", Duration: 48 * time.Hour}}
+		return "nodepool/default"
+	}, true},
+	{"budgets of 0 that follow each other", BudgetZero, func(c *cluster) string {
+		c.wasteful(3)
+		c.pools[0].Budgets = []model.Budget{{Nodes: 0, Schedule: "0 0 * * *", Duration: 13 * time.Hour}, {Nodes: 0, Schedule: "0 12 * * *", Duration: 13 * time.Hour}}
+		return "nodepool/default"
+	}, true},
 	{"budget with a schedule that can't be read", BudgetUnreadable, func(c *cluster) string {
 		c.wasteful(3)
 		c.pools[0].Budgets = []model.Budget{{Nodes: 1, Schedule: "at night", Duration: time.Hour}}

@@ -147,6 +147,9 @@ type Compared struct {
 	// possible within them is in the figures.
 	Blocked []Finding `json:"blockedByLimits,omitempty"`
 
+	// Paused are the NodePools whose disruption budgets allow no consolidation now, but do later. The figures are for then.
+	Paused []Pause `json:"paused,omitempty"`
+
 	Moves         Moves `json:"moves"`       // to what ConsolidatedMicro costs
 	RepackedMoves Moves `json:"repackMoves"` // to what RepackedMicro costs
 }
@@ -176,6 +179,13 @@ type FullQuota struct {
 
 // Severity says what a finding does to a cluster. The lower comes first.
 type Severity int
+
+// Pause is a disruption budget that allows no consolidation for some time.
+type Pause struct {
+	Subject string    `json:"subject"` // nodepool/NAME
+	Field   string    `json:"field"`   // of the budget
+	Until   time.Time `json:"until"`   // when the budgets of the NodePool allow consolidation again
+}
 
 // Moves is how one set of nodes becomes another.
 type Moves struct {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/robfig/cron/v3"
 
@@ -351,7 +352,7 @@ func (x *exam) structuralPDBs() []*model.PDB {
 	return out
 }
 
-// collectBudgets adds the pools whose disruption budgets never let a node go for consolidation.
+// collectBudgets adds the pools whose disruption budgets never let a node go for consolidation, and notes those whose budgets do so only later.
 func (x *exam) collectBudgets(h *holder) {
 	of := map[string][]*model.Node{}
 	for _, n := range x.Snapshot.Nodes {
@@ -363,24 +364,67 @@ func (x *exam) collectBudgets(h *holder) {
 		nodes := of[p.Name]
 		count := disrupt.NodeCount{Total: int64(len(nodes))}
 		left, why := disrupt.AllowedDisruptions(p, count, plan.Underutilized, x.Now)
-		if len(nodes) == 0 || left > 0 || !disrupt.BudgetOpensAt(p, count, plan.Underutilized, x.Now).IsZero() {
+		if len(nodes) == 0 || left > 0 {
 			continue
 		}
-		field := plan.DetailOf[plan.OfBudget](why).Field()
-		code, change := BudgetZero, plan.Change{Object: "nodepool/" + p.Name, Field: field + ".nodes", Op: plan.Set, Value: "10%"}
-		have := "0"
-		for i := range p.Budgets {
-			if b := &p.Budgets[i]; i+1 == plan.DetailOf[plan.OfBudget](why).Budget && b.Schedule != "" {
-				if _, err := cron.ParseStandard(b.Schedule); err != nil {
-					code, have = BudgetUnreadable, b.Schedule
-					change = plan.Change{Object: change.Object, Field: field + ".schedule", Op: plan.Remove}
-				}
+		if until := disrupt.BudgetOpensAt(p, count, plan.Underutilized, x.Now); !until.IsZero() {
+			x.compared.Paused = append(x.compared.Paused, Pause{"nodepool/" + p.Name, plan.DetailOf[plan.OfBudget](why).Field(), until})
+			continue
+		}
+		for _, shut := range shutBudgets(p, count, x.Now) {
+			for _, n := range nodes {
+				h.add(n, shut.code, "nodepool/"+p.Name, shut.fields, shut.have, "").changes = shut.changes
 			}
 		}
-		for _, n := range nodes {
-			h.add(n, code, "nodepool/"+p.Name, field, have, "").changes = []plan.Change{change}
-		}
 	}
+}
+
+// shut are disruption budgets of a pool that never let a node go for consolidation.
+type shut struct {
+	code         Code
+	fields, have string
+	changes      []plan.Change
+}
+
+// shutBudgets returns the budgets of a pool that never let a node go: those that would not if they were alone; if there is none, as with windows that
+// follow each other without a gap, all that allow none while they are active.
+func shutBudgets(p *model.NodePool, count disrupt.NodeCount, now time.Time) (out []shut) {
+	alone := func(b model.Budget) *model.NodePool { return &model.NodePool{Name: p.Name, Budgets: []model.Budget{b}} }
+	never := func(b model.Budget) bool {
+		left, _ := disrupt.AllowedDisruptions(alone(b), count, plan.Underutilized, now)
+		return left <= 0 && disrupt.BudgetOpensAt(alone(b), count, plan.Underutilized, now).IsZero()
+	}
+	none := func(b model.Budget) bool {
+		b.Schedule = ""
+		left, _ := disrupt.AllowedDisruptions(alone(b), count, plan.Underutilized, now)
+		return left <= 0
+	}
+	is := never
+	if !slices.ContainsFunc(p.Budgets, never) {
+		is = none
+	}
+	zero := shut{code: BudgetZero, have: "0"}
+	for i, b := range p.Budgets {
+		if !is(b) {
+			continue
+		}
+		field := plan.OfBudget{Budget: i + 1}.Field()
+		if b.Schedule != "" {
+			if _, err := cron.ParseStandard(b.Schedule); err != nil {
+				out = append(out, shut{BudgetUnreadable, field, b.Schedule, []plan.Change{{Object: "nodepool/" + p.Name, Field: field + ".schedule", Op: plan.Remove}}})
+				continue
+			}
+		}
+		if zero.fields != "" {
+			zero.fields += ", "
+		}
+		zero.fields += field
+		zero.changes = append(zero.changes, plan.Change{Object: "nodepool/" + p.Name, Field: field + ".nodes", Op: plan.Set, Value: "10%"})
+	}
+	if zero.fields != "" {
+		out = append(out, zero)
+	}
+	return out
 }
 
 // mostWhatIfs is how many holds are priced by a what-if each, those that hold the dearest nodes first.

@@ -275,6 +275,9 @@ func doctorNotes(d *Doctor) (out []string) {
 		n := len(f.Others) + 1
 		out = append(out, "The figures keep to the "+pick(n, "limit", "limits")+" of "+limits+", which "+pick(n, "leaves ", "leave ")+left+" for replacements: raise "+pick(n, "it", "all of them")+" to save "+perMonth(f.SavingMicro)+" more.")
 	}
+	for _, p := range d.Paused {
+		out = append(out, doctorObject(p.Subject)+" allows no consolidation before "+p.Until.UTC().Format("2006-01-02 15:04:05")+" UTC ("+p.Field+"). The figures are for afterwards.")
+	}
 	if len(d.Ignored) > 0 {
 		out = append(out, "Left out: "+strings.Join(d.Ignored, ", ")+".")
 	}

@@ -73,7 +73,7 @@ func doctorSentence(f *doctor.Finding) string {
 	case doctor.NodeDoNotDisrupt:
 		return fmt.Sprintf("%s: annotation %s=%s keeps %s.", who, f.Key, f.Have, nodes)
 	case doctor.BudgetZero:
-		return fmt.Sprintf("%s: %s allows no consolidation.", who, f.Key)
+		return fmt.Sprintf("%s allows no consolidation: nodes is 0 in %s.", who, f.Key)
 	case doctor.BudgetUnreadable:
 		return fmt.Sprintf("%s: the schedule %q of %s is not a valid cron expression, so no node is disrupted.", who, f.Have, f.Key)
 	case doctor.ConsolidationOff:
