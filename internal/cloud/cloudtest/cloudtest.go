@@ -62,6 +62,7 @@ func Run(t *testing.T, new func(t *testing.T) Harness) {
 		test func(*suite)
 	}{
 		{"traits", (*suite).traits},
+		{"nodes that are not ready can be repaired", (*suite).repair},
 		{"offerings are sorted, priced and shared", (*suite).offerings},
 		{"a foreign node class is refused", (*suite).foreignClass},
 		{"launch buys what is allowed and cheapest", (*suite).launchCheapest},
@@ -98,6 +99,19 @@ type suite struct {
 	*testing.T
 	Harness
 	began time.Time
+}
+
+// repair: a provider has policies for nodes that are not ready. Without them, node classes and groups could not say either when such a node is broken.
+func (s *suite) repair() {
+	r, ok := cloud.As[cloud.Repairer](s.Provider)
+	if !ok {
+		s.Fatal("the provider is no Repairer")
+	}
+	for _, status := range []string{"False", "Unknown"} {
+		if !slices.ContainsFunc(r.RepairPolicies(false), func(p cloud.RepairPolicy) bool { return p.Condition == "Ready" && p.Status == status && p.After > 0 }) {
+			s.Errorf("no policy is for condition Ready with status %s", status)
+		}
+	}
 }
 
 func (s *suite) types() []*model.InstanceType {

@@ -84,6 +84,12 @@ func (p *Provider) Traits() cloud.Traits {
 	return t
 }
 
+// RepairPolicies implements cloud.Repairer: what every kubelet reports. The options of a node class or of a group, if they have a time, replace the first.
+func (p *Provider) RepairPolicies(bool) []cloud.RepairPolicy {
+	const after, drain = 30 * time.Minute, 10 * time.Minute
+	return []cloud.RepairPolicy{{Condition: "Ready", Status: "False", After: after, Drain: drain}, {Condition: "Ready", Status: "Unknown", After: after, Drain: drain}}
+}
+
 // listDelay is how long a server may not list a machine that it was seen to have.
 const listDelay = 10 * time.Second
 
