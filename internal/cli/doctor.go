@@ -189,8 +189,8 @@ func takeIn(m *manifests.Set, cat *catalog.Catalog, prices *catalog.PriceList, i
 	for _, n := range first.Nodes {
 		zones = append(zones, n.Labels[model.LabelZone])
 	}
-	own, isForeign, byClaim := typesOfNodes(first.Nodes, cat, pricesOfNodes(first, prices))
-	d.OwnTypes, d.NoTypes, d.ByClaim = len(own) > 0, isForeign && len(own) == 0, byClaim
+	own, isForeign, counts := typesOfNodes(first.Nodes, cat, pricesOfNodes(first, prices))
+	d.OwnTypes, d.NoTypes, d.ByClaim, d.ByNode = len(own) > 0, isForeign && len(own) == 0, counts.byClaim, counts.byNode
 	if !d.OwnTypes {
 		cat, d.Elsewhere = cat.InZones(zones)
 	}

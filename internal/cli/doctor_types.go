@@ -14,7 +14,7 @@ import (
 )
 
 // nodePrices are the prices of nodes of a cloud that the catalogue is not of: of a price file, which may be nil, else what the node's NodeClaim says that
-// it cost at launch. That is where the price of a node group is to be read: the controller has it from the group.
+// it cost at launch, which the controller has from the node group, else that of the node's annotation.
 type nodePrices struct {
 	list   *catalog.PriceList
 	claims map[string]*model.Claim // by node name
@@ -31,19 +31,28 @@ func pricesOfNodes(s *model.Snapshot, list *catalog.PriceList) nodePrices {
 	return out
 }
 
-// of returns the price of a node in micro-dollars an hour, 0 if nobody knows it, and whether it is the NodeClaim's.
-func (p nodePrices) of(n *model.Node) (micro int64, byClaim bool) {
+// priceCounts counts the nodes whose price is from another source than lists.
+type priceCounts struct{ byClaim, byNode int }
+
+// of returns the price of a node in micro-dollars an hour, 0 if nobody knows it, and counts it.
+func (p nodePrices) of(n *model.Node, counts *priceCounts) int64 {
 	if micro, ok := p.list.PriceMicro(n.Labels[model.LabelInstanceType], n.Labels[model.LabelZone], cmp.Or(model.CapacityTypeOf(n.Labels), model.OnDemand)); ok {
-		return micro, false
+		return micro
 	}
-	micro = p.claims[n.Name].LaunchPriceMicro()
-	return micro, micro > 0
+	if micro := p.claims[n.Name].LaunchPriceMicro(); micro > 0 {
+		counts.byClaim++
+		return micro
+	}
+	micro := model.AnnotatedPriceMicro(n.Annotations)
+	if micro > 0 {
+		counts.byNode++
+	}
+	return micro
 }
 
 // typesOfNodes returns instance types for nodes of a cloud that the catalogue is not of: as large as the smallest node of each, with the prices of nodes,
 // in their zones, capacity types and node groups; by name. isForeign reports whether the nodes are of such a cloud: no node is of a type that the catalogue has.
-// byClaim counts the nodes whose price is that of their NodeClaim.
-func typesOfNodes(nodes []*model.Node, cat *catalog.Catalog, prices nodePrices) (types []*model.InstanceType, isForeign bool, byClaim int) {
+func typesOfNodes(nodes []*model.Node, cat *catalog.Catalog, prices nodePrices) (types []*model.InstanceType, isForeign bool, counts priceCounts) {
 	by := map[string]*model.InstanceType{}
 	isForeign = len(nodes) > 0
 	for _, n := range nodes {
@@ -52,10 +61,7 @@ func typesOfNodes(nodes []*model.Node, cat *catalog.Catalog, prices nodePrices) 
 			isForeign = false
 			continue
 		}
-		price, claims := prices.of(n)
-		if claims {
-			byClaim++
-		}
+		price := prices.of(n, &counts)
 		if name == "" || price == 0 { // without a type, it can't be told what else would do
 			continue
 		}
@@ -80,7 +86,7 @@ func typesOfNodes(nodes []*model.Node, cat *catalog.Catalog, prices nodePrices) 
 		}
 	}
 	if !isForeign {
-		return nil, false, byClaim
+		return nil, false, counts
 	}
 	types = slices.SortedFunc(maps.Values(by), func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
 	for _, t := range types {
@@ -88,5 +94,5 @@ func typesOfNodes(nodes []*model.Node, cat *catalog.Catalog, prices nodePrices) 
 			return cmp.Or(strings.Compare(a.Zone, b.Zone), strings.Compare(a.CapacityType, b.CapacityType), strings.Compare(a.Labels[model.LabelNodeGroup], b.Labels[model.LabelNodeGroup]))
 		})
 	}
-	return types, true, byClaim
+	return types, true, counts
 }

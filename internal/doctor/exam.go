@@ -128,12 +128,13 @@ func (x *exam) deletedAt(n *model.Node) time.Time {
 	return n.Deleting
 }
 
-// nodePrice is what a node costs in micro-dollars an hour: by its offering, else as its NodeClaim says that it cost at launch; false: nobody knows.
+// nodePrice is what a node costs in micro-dollars an hour: by its offering, else as its NodeClaim says that it cost at launch, else by its annotation;
+// false: nobody knows.
 func (x *exam) nodePrice(n *model.Node) (int64, bool) {
 	if o := x.offeringOf(n); o != nil {
 		return o.PriceMicro, true
 	}
-	micro := x.claims[n.Name].LaunchPriceMicro()
+	micro := cmp.Or(x.claims[n.Name].LaunchPriceMicro(), model.AnnotatedPriceMicro(n.Annotations))
 	return micro, micro > 0
 }
 

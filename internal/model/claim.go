@@ -106,6 +106,12 @@ func LaunchPriceMicro(annotations map[string]string) int64 {
 	return micro
 }
 
+// AnnotatedPriceMicro returns what a node with these annotations costs in micro-dollars an hour; 0: they do not say.
+func AnnotatedPriceMicro(annotations map[string]string) int64 {
+	micro, _ := ParseDollars(annotations[AnnotationPrice])
+	return micro
+}
+
 // Instance is a machine as its cloud lists it.
 type Instance struct {
 	ProviderID string

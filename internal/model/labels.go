@@ -29,6 +29,9 @@ const (
 	TaintRebooting    = "karpenter.sh/rebooting"
 	AnnotationAdopt   = "dovetail.sh/adopt" // of a claim made for a machine that was there before it: the machine's provider id
 
+	// AnnotationPrice on a node, or on a MachineDeployment of Cluster API, is what a node costs in dollars an hour.
+	AnnotationPrice = "dovetail.sh/price-per-hour"
+
 	// AnnotationLaunchPrice on a claim is what its node cost when it was launched, dollars an hour as FormatMicro writes them. It
 	// counts against limits while no NodePool is offered the node's instance type.
 	AnnotationLaunchPrice = "dovetail.sh/launch-price"

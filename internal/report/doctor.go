@@ -31,6 +31,7 @@ type Doctor struct {
 	OwnTypes   bool          // the catalogue is of another cloud than the nodes: types are those of nodes with a price in the price file or on their NodeClaims
 	NoTypes    bool          // the catalogue is of another cloud than the nodes, and no node has a price: there is nothing to compare with
 	ByClaim    int           // nodes whose price is what their NodeClaims say that they cost at launch
+	ByNode     int           // nodes whose price is that of their own annotation
 	GroupPools bool          // there are NodePools of node groups, and what those may launch is not known
 	Unknown    []string      // what the prices can't take into account, and what is assumed instead
 	Ignored    []string      // codes of findings that somebody has asked to leave out
@@ -242,6 +243,9 @@ func doctorNotes(d *Doctor) (out []string) {
 	}
 	if d.ByClaim > 0 {
 		from = append(from, "the NodeClaims of "+model.Count(d.ByClaim, "node")+" (at launch, annotation "+model.AnnotationLaunchPrice+")")
+	}
+	if d.ByNode > 0 {
+		from = append(from, "the annotation "+model.AnnotationPrice+" of "+model.Count(d.ByNode, "node"))
 	}
 	if len(from) > 0 {
 		out = append(out, "Prices are of "+strings.Join(from, " and of ")+"; a month has 730 hours.")

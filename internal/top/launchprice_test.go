@@ -8,22 +8,26 @@ import (
 	"testing"
 )
 
-// TestLaunchPrice: a node of a type that the catalogue lacks has the price that its NodeClaim says, and one of a type that it has the catalogue's.
+// TestLaunchPrice: a node of a type that the catalogue lacks has the price that its NodeClaim says, or else its own annotation, and one of a type that it has the catalogue's.
 func TestLaunchPrice(t *testing.T) {
 	b := NewBoard(Cluster{}, testPrices)
 	for name, kind := range map[string]string{"one": "cx42", "two": "cx52", "three": "m5.large"} {
 		b.SetNode(&Node{Name: name, Pool: "nodepool/a", Type: kind, Zone: "us-east-1a", CapacityType: "on-demand", Ready: "True"})
 	}
+	own := map[string]string{"dovetail.sh/price-per-hour": "0.07"}
+	b.SetNode(&Node{Name: "four", Pool: "nodepool/b", Type: "cx62", Zone: "us-east-1a", CapacityType: "on-demand", Ready: "True", Annotations: own})
+	b.SetNode(&Node{Name: "five", Pool: "nodepool/b", Type: "m5.large", Zone: "us-east-1a", CapacityType: "on-demand", Ready: "True", Annotations: own})
+	b.SetNode(&Node{Name: "one", Pool: "nodepool/a", Type: "cx42", Zone: "us-east-1a", CapacityType: "on-demand", Ready: "True", Annotations: own})
 	b.SetClaim(&Claim{Name: "a", Pool: "nodepool/a", Node: "one", LaunchMicro: 50_000})
 	b.SetClaim(&Claim{Name: "b", Pool: "nodepool/a", Node: "two"})
 	b.SetClaim(&Claim{Name: "c", Pool: "nodepool/a", Node: "three", LaunchMicro: 1})
 	v := b.View(now)
 	listed, _ := testPrices.Find("m5.large", "us-east-1a", "on-demand")
-	if v.Total.Micro != 50_000+listed.Micro || v.Total.Unpriced != 1 || v.Pools[0].Unpriced != 1 {
-		t.Errorf("%d micro-dollars, %d nodes without a price, want %d and 1", v.Total.Micro, v.Total.Unpriced, 50_000+listed.Micro)
+	if v.Total.Micro != 50_000+70_000+2*listed.Micro || v.Total.Unpriced != 1 || v.Pools[0].Unpriced != 1 {
+		t.Errorf("%d micro-dollars, %d nodes without a price, want %d and 1", v.Total.Micro, v.Total.Unpriced, 50_000+70_000+2*listed.Micro)
 	}
 	notes := strings.Join(v.Notes, "\n")
-	for _, want := range []string{"The price at launch, from the NodeClaim, is used for 1 node.", "No price is known for 1 node of type cx52"} {
+	for _, want := range []string{"The price at launch, from the NodeClaim, is used for 1 node.", "The price of annotation dovetail.sh/price-per-hour is used for 1 node.", "No price is known for 1 node of type cx52"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no %q in\n%s", want, notes)
 		}

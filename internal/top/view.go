@@ -134,13 +134,17 @@ func (b *Board) View(local time.Time) *View {
 	v.Total.States = map[string]int{}
 	v.Nodes = make([]NodeRow, 0, len(b.nodes)+8)
 	other, launched := false, 0
-	add := func(r NodeRow, c *Claim) {
+	annotated := 0
+	add := func(r NodeRow, c *Claim, annotations map[string]string) {
 		if p := b.price(r.Type, r.Zone, r.CapacityType); p.known {
 			r.Price, r.Priced = p.Price, true
 			other = other || p.Other
 		} else if c != nil && c.LaunchMicro > 0 {
 			r.Price, r.Priced = Price{Micro: c.LaunchMicro}, true
 			launched++
+		} else if micro := model.AnnotatedPriceMicro(annotations); micro > 0 {
+			r.Price, r.Priced = Price{Micro: micro}, true
+			annotated++
 		} else if r.Type != "" {
 			unknown[r.Type]++
 		}
@@ -194,14 +198,14 @@ func (b *Board) View(local time.Time) *View {
 		if c != nil {
 			r.Claim = c.Name
 		}
-		add(r, c)
+		add(r, c, n.Annotations)
 	}
 	for _, c := range b.claims {
 		if b.nodes[c.Node] != nil {
 			continue
 		}
 		add(NodeRow{Name: c.Name, Claim: c.Name, IsClaim: true, Pool: c.Pool, Type: c.Type, Zone: c.Zone, CapacityType: c.CapacityType,
-			Age: max(0, now.Sub(c.Created)), Allocatable: c.Allocatable, State: state(nil, c, load{}), Doing: doing(nil, c, load{})}, c)
+			Age: max(0, now.Sub(c.Created)), Allocatable: c.Allocatable, State: state(nil, c, load{}), Doing: doing(nil, c, load{})}, c, nil)
 	}
 	slices.SortFunc(v.Nodes, func(a, b NodeRow) int { return cmp.Compare(a.Name, b.Name) })
 	for _, key := range slices.Sorted(maps.Keys(pools)) {
@@ -211,7 +215,7 @@ func (b *Board) View(local time.Time) *View {
 	b.viewPending(v)
 	b.viewDecisions(v)
 	b.readNext(v)
-	v.note(unknown, other, launched)
+	v.note(unknown, other, launched, annotated)
 	if b.useAsked && !b.useKnown {
 		v.Notes = append(v.Notes, "There is no metrics-server, so what is in use is not shown.")
 	}
@@ -362,8 +366,8 @@ const (
 const clockTolerance = 5 * time.Second
 
 // note says what the figures rest on: unknown counts the nodes without a price by instance type, other tells that prices are of another zone, launched
-// counts the nodes whose price is that of their NodeClaim.
-func (v *View) note(unknown map[string]int, other bool, launched int) {
+// counts the nodes whose price is that of their NodeClaim, annotated those whose price is that of their own annotation.
+func (v *View) note(unknown map[string]int, other bool, launched, annotated int) {
 	say := func(text string) { v.Notes = append(v.Notes, text) }
 	if v.Prices.Name != "" {
 		text := "Prices are of the catalogue " + v.Prices.Name
@@ -382,6 +386,9 @@ func (v *View) note(unknown map[string]int, other bool, launched int) {
 	}
 	if launched > 0 {
 		say("The price at launch, from the NodeClaim, is used for " + model.Count(launched, "node") + ".")
+	}
+	if annotated > 0 {
+		say("The price of annotation " + model.AnnotationPrice + " is used for " + model.Count(annotated, "node") + ".")
 	}
 	if len(unknown) > 0 {
 		names := slices.Sorted(maps.Keys(unknown))

@@ -221,13 +221,13 @@ func splitList(text string) (out []string) {
 
 // price reads the price of a node in micro-dollars per hour; 0: it is not said.
 func (d *describer) price() int64 {
-	text, ok := d.annotations[annotationPrice]
+	text, ok := d.annotations[model.AnnotationPrice]
 	if !ok {
 		return 0
 	}
 	micro, err := catalog.ParsePrice(text)
 	if err != nil {
-		d.bad(annotationPrice, text, "use dollars per hour, for example 0.12")
+		d.bad(model.AnnotationPrice, text, "use dollars per hour, for example 0.12")
 	}
 	return micro
 }

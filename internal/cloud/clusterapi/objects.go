@@ -56,7 +56,6 @@ const (
 	resourceMachines        = "machines"
 	resourceClusters        = "clusters"
 	annotationRemoved       = "dovetail.sh/removed-machines"
-	annotationPrice         = "dovetail.sh/price-per-hour"
 	deletedBy               = "dovetail.sh" // value of annotationDelete
 	conditionRollingOut     = "RollingOut"
 	versionLatest           = "v1beta2"
