@@ -331,6 +331,38 @@ func TestClusterAPIClass(t *testing.T) {
 	if again := must(p.actor.UpdateNodeClass(p.ctx, u))(t); again != v {
 		t.Fatalf("a change that changes nothing made version %d of %d", again, v)
 	}
+	// Another program's CustomResourceDefinition has conditions alone.
+	const crd = "clusterapinodeclasses.karpenter.cluster.x-k8s.io"
+	const schema = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/"
+	if err := kubetest.Kubectl(nil, "patch", "customresourcedefinition", crd, "--type=json", "-p", `[{"op":"remove","path":"`+schema+`groups"},{"op":"remove","path":"`+schema+`rules"}]`); err != nil {
+		t.Fatal(err)
+	}
+	stored := func(s *state.State) model.Condition { return class(s).Conditions["StatusStored"] }
+	testwait.Until(t, "the class says that its status is not stored", func() error { // the API server takes the schema after a while
+		u.Conditions["Ready"] = model.Condition{Status: "True", Reason: "Ready", Message: time.Now().String()}
+		must(p.actor.UpdateNodeClass(p.ctx, u))(t)
+		w.until("the class as it was written", func(s *state.State) bool {
+			return class(s).Conditions["Ready"].Message == u.Conditions["Ready"].Message
+		})
+		if c := stored(w.s); c.Status != "False" || !strings.Contains(c.Message, "status.groups: not stored: CustomResourceDefinition clusterapinodeclasses") {
+			return fmt.Errorf("%+v", c)
+		}
+		return nil
+	})
+	if err := kubetest.Kubectl(nil, "apply", "--server-side", "--force-conflicts", "-f", "../../charts/dovetail/crds/karpenter.cluster.x-k8s.io_clusterapinodeclasses.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	testwait.Until(t, "the class says that its status is stored", func() error {
+		u.Conditions["Ready"] = model.Condition{Status: "True", Reason: "Ready", Message: time.Now().String()}
+		must(p.actor.UpdateNodeClass(p.ctx, u))(t)
+		w.until("the class as it was written", func(s *state.State) bool {
+			return class(s).Conditions["Ready"].Message == u.Conditions["Ready"].Message
+		})
+		if c := stored(w.s); c.Status != "True" || len(class(w.s).Groups) != 1 {
+			return fmt.Errorf("%+v, groups %v", c, class(w.s).Groups)
+		}
+		return nil
+	})
 	other := u
 	other.UID = "11111111-2222-3333-4444-555555555555"
 	_, err := p.actor.UpdateNodeClass(p.ctx, other)

@@ -410,6 +410,8 @@ const (
 	ConditionRoom = "GroupsHaveRoom"
 	// ConditionUndisturbed is False while AWS itself replaces members of a group: an instance refresh, or zones that are rebalanced.
 	ConditionUndisturbed = "GroupsUndisturbed"
+	// ConditionStored is False if the API server drops fields of the status: the CustomResourceDefinition is another program's.
+	ConditionStored = "StatusStored"
 )
 
 // Tags of a node group. The first ones are those that Cluster Autoscaler reads.

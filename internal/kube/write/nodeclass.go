@@ -7,6 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +19,7 @@ import (
 	clusterapiv1alpha1 "github.com/dovetail-sh/dovetail/api/clusterapi/v1alpha1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -88,9 +92,54 @@ func updateClass[T metav1.Object](ctx context.Context, k kind[T], finalizer stri
 		if len(patch) == 0 {
 			return cur, nil
 		}
-		body := map[string]any{"metadata": map[string]any{"uid": cur.GetUID(), "resourceVersion": cur.GetResourceVersion()}, "status": patch}
-		return k.patch(ctx, u.Name, types.MergePatchType, body, "status")
+		next, err := k.patchClassStatus(ctx, cur, patch)
+		if err != nil || rest == nil || len(u.Status) == 0 {
+			return next, err
+		}
+		have, rest = status(next)
+		stored, err := storedCondition(k.resource, rest, u.Status)
+		if err != nil || stored.True() && !slices.ContainsFunc(have, func(c metav1.Condition) bool { return c.Type == dovetailv1alpha1.ConditionStored }) {
+			return next, err
+		}
+		list, changed := mergeConditions(have, map[string]model.Condition{dovetailv1alpha1.ConditionStored: stored}, next.GetGeneration(), now)
+		if !changed {
+			return next, nil
+		}
+		return k.patchClassStatus(ctx, next, map[string]any{"conditions": list})
 	})
+}
+
+// patchClassStatus merges into the status of a node class as it was last seen.
+func (k kind[T]) patchClassStatus(ctx context.Context, seen T, status map[string]any) (T, error) {
+	body := map[string]any{"metadata": map[string]any{"uid": seen.GetUID(), "resourceVersion": seen.GetResourceVersion()}, "status": status}
+	return k.patch(ctx, seen.GetName(), types.MergePatchType, body, "status")
+}
+
+// storedCondition returns whether the API server has kept all fields of a status that was written. The CustomResourceDefinition of another program may
+// have fewer fields, and the API server then drops the others without an error.
+func storedCondition(resource string, have any, written []byte) (model.Condition, error) {
+	raw, err := json.Marshal(have)
+	if err != nil {
+		return model.Condition{}, err
+	}
+	var kept, want map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &kept); err != nil {
+		return model.Condition{}, err
+	}
+	if err := json.Unmarshal(written, &want); err != nil {
+		return model.Condition{}, err
+	}
+	var dropped []string
+	for _, field := range slices.Sorted(maps.Keys(want)) {
+		if _, ok := kept[field]; !ok {
+			dropped = append(dropped, "status."+field)
+		}
+	}
+	if len(dropped) == 0 {
+		return model.Condition{Status: "True", Reason: dovetailv1alpha1.ConditionStored}, nil
+	}
+	return model.Condition{Status: "False", Reason: "FieldsDropped", Message: strings.Join(dropped, ", ") + ": not stored: CustomResourceDefinition " + resource +
+		" is not Dovetail's, and nodes of this class are not consolidated; apply Dovetail's: dovetail manifests | kubectl apply --server-side --force-conflicts -f -"}, nil
 }
 
 // statusPatch adds to patch what makes one status the other: fields that differ, and null for those that are gone.
