@@ -186,6 +186,7 @@ func table(data string, runs int) []entry {
 			r.met = r.whole <= 5*time.Millisecond
 			return r, err
 		}},
+		{"1,000 pods with claims, 8 GPUs a node", "1.02, 1s", func() (row, error) { return claims(1000, runs, 1.02, time.Second) }},
 		{"60 Cluster API groups, 1,020 nodes", "100ms", func() (row, error) { return clusterAPI(300, 2*runs+1) }},
 		{"60 Cluster API groups, consolidation", "100ms", func() (row, error) { return clusterAPI(0, 2*runs+1) }},
 	}
