@@ -65,6 +65,9 @@ func state(n *Node, c *Claim, l load) string {
 	return NotReady
 }
 
+// keptFor begins what doing says of a node that an annotation keeps.
+const keptFor = "Kept: "
+
 // doing says what is being done to a node, or what keeps it, the most pressing first; empty: nothing.
 func doing(n *Node, c *Claim, l load) string {
 	if n == nil {
@@ -109,11 +112,11 @@ func doing(n *Node, c *Claim, l load) string {
 	}
 	switch {
 	case n.Annotations[model.AnnotationDoNotDisrupt] == "true":
-		return "Kept: do-not-disrupt on the node"
+		return keptFor + "do-not-disrupt on the node"
 	case n.Annotations[model.AnnotationScaleDownDisabled] == "true":
-		return "Kept: scale-down-disabled on the node"
+		return keptFor + "scale-down-disabled on the node"
 	case l.kept > 0:
-		return "Kept: do-not-disrupt on " + model.Count(l.kept, "pod")
+		return keptFor + "do-not-disrupt on " + model.Count(l.kept, "pod")
 	case c.is(conditionConsolidatable):
 		return "Consolidatable"
 	}

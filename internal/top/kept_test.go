@@ -36,3 +36,18 @@ func TestKeptNodes(t *testing.T) {
 	})
 	want("again", 70_000, 3)
 }
+
+// TestKeptByAnnotation: a node that an annotation keeps is kept, whether an autoscaler has decided on it or not; one that may go is not.
+func TestKeptByAnnotation(t *testing.T) {
+	for annotation, want := range map[string]string{model.AnnotationDoNotDisrupt: "do-not-disrupt on the node", model.AnnotationScaleDownDisabled: "scale-down-disabled on the node", "other": ""} {
+		b := NewBoard(Cluster{}, Prices{})
+		b.SetNode(&Node{Name: "n", Ready: "True", Annotations: model.Labels{annotation: "true"}})
+		if got := b.View(now).Node("n").Kept; got != want {
+			t.Errorf("%s: kept because %q, want %q", annotation, got, want)
+		}
+		b.SetLedger([]Decision{{At: now, By: Dovetail, Kind: "kept", Subject: "node/n", Text: "by a decision", Keeps: true}})
+		if got := b.View(now).Node("n").Kept; got != "by a decision" {
+			t.Errorf("%s: kept because %q, want the decision", annotation, got)
+		}
+	}
+}

@@ -68,7 +68,7 @@ type NodeRow struct {
 	State, Doing           string
 	Blocked                string // who keeps a node that is being drained from it; empty: nobody is known to
 	Disrupted              bool   // it is to be drained, and is not yet
-	Kept                   string // why an autoscaler keeps it, though it looked at it; empty: none has said
+	Kept                   string // why it is kept, by the autoscaler's last decision, or by an annotation; empty: not known
 	Saving                 int64  // what the command that removes it saves, in micro-dollars an hour; 0: unknown
 	left                   int    // pods to be evicted from a node that is being drained
 	NotReady               bool   // the Node is there, has started before, and its condition Ready is not True
@@ -189,7 +189,11 @@ func (b *Board) View(local time.Time) *View {
 		}
 		switch {
 		case r.State == Ready && !r.Disrupted:
-			r.Kept = clean(kept[n.Name].Text)
+			stays, _ := strings.CutPrefix(r.Doing, keptFor)
+			if stays == r.Doing {
+				stays = ""
+			}
+			r.Kept = cmp.Or(clean(kept[n.Name].Text), stays)
 		case r.State != Starting:
 			r.Saving = savings[n.Name].Micro
 		}

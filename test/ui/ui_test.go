@@ -72,7 +72,7 @@ func TestPage(t *testing.T) {
 		{"nodes", []string{`nodepool/default · \d+`, `c\w+\.\w+\s+us-east-1`, `\$0\.\d+`, `kube-system|default`}},
 		{"costs", []string{`default\s+\$0\.\d+`, `is not requested by any pod`}},
 		{"pending", []string{`default/impossible`, `NodePool default: `, `kube-scheduler: `, `Change: `}},
-		{"disruption", []string{`Blocked\s+0`, `Not looked at`}},
+		{"disruption", []string{`Blocked\s+0`, `Undecided\s+\d+`}},
 		{"history", []string{`By cause`, `One by one`, `launched`, `nodeclaim/default-`, `pods need it`, `dovetail history --since 1h`}},
 		{"doctor", []string{`Least possible`, `Findings · \d+|Doctor found nothing`, `Severity`, `Next`}},
 		{"headroom", []string{`There is no Headroom`}},

@@ -182,17 +182,26 @@ function drawNode(n, usages, names, coloring, size) {
   return element("li", null, tile);
 }
 
-// disruptionOf returns the state of a node in disruption; empty: nobody has looked at it.
+// disruptionOf returns the state of a node in disruption; empty: it is no Ready node, and not being removed.
 function disruptionOf(n) {
   if (n.blockedBy) return "Blocked";
   if (n.state === "Draining" || n.state === "Ending") return "In progress";
   if (n.toBeDrained) return "Next";
-  return n.keptBecause ? "Kept" : "";
+  if (n.state !== "Ready") return "";
+  return n.keptBecause ? "Kept" : "Undecided";
+}
+
+// undecided returns why no decision about a node is known.
+function undecided(n, o) {
+  if (n.doing) return n.doing;
+  if (!o.autoscalers.length) return "No autoscaler is running.";
+  if (!n.nodeClaim) return "The node has no NodeClaim.";
+  return "No decision yet: consolidateAfter has not passed since its pods last changed, or the autoscaler has not evaluated it.";
 }
 
 // drawDisruption shows what is being removed, what comes next, and why the other nodes stay.
 export function drawDisruption({overview: o}) {
-  const states = ["Blocked", "In progress", "Next", "Kept"];
+  const states = ["Blocked", "In progress", "Next", "Kept", "Undecided"];
   const b = body("disruption", () => [controls(filterField(), selectField("State", "state", ["all", ...states]))]);
   const all = o.nodes.map((n) => ({...n, step: disruptionOf(n)})).filter((n) => n.step);
   const nodes = all.filter((n) => matches(n.name, n.pool, n.instanceType, n.doing, n.keptBecause, n.blockedBy) && ["all", n.step].includes(chosen("state", "all")))
@@ -201,13 +210,13 @@ export function drawDisruption({overview: o}) {
   const cost = (list) => `${money(list.reduce((sum, n) => sum + (n.pricePerHour ?? 0), 0))}/h`;
   const kept = [...Map.groupBy(nodes.filter((n) => n.step === "Kept"), (n) => n.keptBecause.replace(/\$[\d.]+(\/h)?|\b\d+(\.\d+)?\b/g, "…"))].sort((a, b) => b[1].length - a[1].length);
   const step = (n) => element("span", {class: n.step === "Blocked" ? "trouble" : null}, n.step);
-  b.replaceChildren(cards("Disruption", ...[["Blocked", of("Blocked")], ["In progress", of("In progress")], ["Next", of("Next")], ["Kept", of("Kept")], ["Not looked at", o.nodes.filter((n) => n.state === "Ready" && !disruptionOf(n))]]
+  b.replaceChildren(cards("Disruption", ...states.map((title) => [title, of(title)])
     .map(([title, list]) => card(title, String(list.length), list.length ? cost(list) : "", title === "Blocked" && list.length > 0))),
   kept.length > 1 || kept[0]?.[1].length > 1 ? table("Kept, by reason", [["Nodes", "number"], ["$/h", "number"], ["Reason of one of them", "text"]],
     kept.map(([, list]) => [number(list.length), [cost(list), list.reduce((sum, n) => sum + (n.pricePerHour ?? 0), 0)], list[0].keptBecause])) : "",
   nodes.length ? table(`Nodes · ${nodes.length}`, [["State"], ["Node"], ["Pool"], ["Type"], ["$/h", "number"], ["Command saves $/h", "number"], ["Why", "text"]], nodes.map((n) => [[step(n), states.indexOf(n.step)],
-    about(subjectOf(n), shortName(n.name)), (n.pool ?? "").replace("nodepool/", ""), n.instanceType ?? "", price(n), [n.commandSavesPerHour ? money(n.commandSavesPerHour) : "-", n.commandSavesPerHour ?? 0], n.keptBecause ?? n.doing ?? ""]))
-    : element("p", null, chosen("filter") ? "No node matches the filter." : "No node is being disrupted, and no reason to keep one is known."),
+    about(subjectOf(n), shortName(n.name)), (n.pool ?? "").replace("nodepool/", ""), n.instanceType ?? "", price(n), [n.commandSavesPerHour ? money(n.commandSavesPerHour) : "-", n.commandSavesPerHour ?? 0], n.step === "Undecided" ? undecided(n, o) : n.keptBecause ?? n.doing ?? ""]))
+    : element("p", null, chosen("filter") ? "No node matches the filter." : "The cluster has no nodes that could be disrupted."),
   faint("A command may remove and launch several nodes; each of its nodes shows what the whole command saves."));
 }
 
