@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
@@ -118,9 +119,23 @@ func addNodes(s *model.Snapshot, pool *model.NodePool, nodes, pods int) {
 }
 
 // A change of what drift compares says how many nodes it makes drift and how many pods are rescheduled, as the next step finds, and comes behind those that
-// replace none.
+// replace none. Nodes that disruption budgets never let go drift and are not replaced.
 func TestChangesTellDrift(t *testing.T) {
+	for _, of := range []struct {
+		budgets []model.Budget
+		blocked bool
+	}{
+		{nil, false}, {[]model.Budget{{Nodes: 0, Reasons: []string{string(plan.Empty)}}}, false}, {[]model.Budget{{Nodes: 0, Reasons: []string{string(plan.Drifted)}}}, true},
+		{[]model.Budget{{Nodes: 1}, {Nodes: 0, Percent: true}}, true}, {[]model.Budget{{Nodes: 0, Schedule: "@daily", Duration: 23 * time.Hour}}, false},
+		{[]model.Budget{{Nodes: 0, Schedule: "@daily", Duration: 24 * time.Hour}}, true},
+	} {
+		tellDrift(t, of.budgets, of.blocked)
+	}
+}
+
+func tellDrift(t *testing.T, budgets []model.Budget, blocked bool) {
 	s := waitingCluster()
+	s.Pools[0].Budgets = budgets
 	addNodes(s, s.Pools[0], 3, 2)
 	tainted := addPool(s, "tainted", "disk", "nvme")
 	tainted.Taints = []model.Taint{{Key: "gpu", Effect: "NoSchedule"}}
@@ -150,12 +165,16 @@ func TestChangesTellDrift(t *testing.T) {
 				t.Errorf("alone it is %+v, in the answer %+v", by, ch)
 			}
 		}
-		if told != drifted || evicted != 2*drifted {
-			t.Errorf("%v is said to drift %d nodes with %d pods; it drifts %d", w.Changes, told, evicted, drifted)
+		pods := 2 * drifted
+		if blocked {
+			pods = 0
+		}
+		if told != drifted || evicted != pods {
+			t.Errorf("%v: %v is said to drift %d nodes and to evict %d pods; it drifts %d, want %d pods", budgets, w.Changes, told, evicted, drifted, pods)
 		}
 		if drifted > 0 {
 			drifting++
-		} else if drifting > 0 {
+		} else if drifting > 0 && !blocked {
 			t.Errorf("way %d, %v, drifts no node and comes behind one that does", i+1, w.Changes)
 		}
 	}

@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// WithDrift returns a function that returns a change with how many nodes of a cluster it makes drift, and how many pods are on them.
+// WithDrift returns a function that returns a change with how many nodes of a cluster it makes drift, and how many pods are rescheduled for that.
 func WithDrift(s *model.Snapshot, now time.Time, pol decide.Policy) func(plan.Change) plan.Change {
 	var ex *explanation
 	return func(ch plan.Change) plan.Change {
@@ -31,16 +32,39 @@ func (ex *explanation) withDrift(ch plan.Change) plan.Change {
 	if !changesPool(ch) {
 		return ch
 	}
-	ch.Drifts, ch.Evicts = 0, 0
-	after, err := Apply(ex.s, ch)
-	if err != nil {
-		return ch
+	ch.Drifts, ch.Evicts, ch.DriftBlocked = 0, 0, false
+	if known, ok := ex.drifts[ch]; ok {
+		return known
 	}
-	for _, u := range ex.DriftWith(after) {
-		ch.Drifts++
-		ch.Evicts += len(u.Pods)
+	asked := ch
+	if after, err := Apply(ex.s, ch); err == nil {
+		replaced := 0
+		for _, u := range ex.DriftWith(after) {
+			ch.Drifts++
+			if !ex.neverReplaced(after, u.Pool.Name) {
+				replaced++
+				ch.Evicts += len(u.Pods)
+			}
+		}
+		ch.DriftBlocked = ch.Drifts > 0 && replaced == 0
 	}
+	if ex.drifts == nil {
+		ex.drifts = map[plan.Change]plan.Change{}
+	}
+	ex.drifts[asked] = ch
 	return ch
+}
+
+// neverReplaced reports whether the disruption budgets of a NodePool of a Snapshot let no drifted node go, now and later.
+func (ex *explanation) neverReplaced(s *model.Snapshot, pool string) bool {
+	count := disrupt.NodeCount{Total: ex.NodeCount(pool).Total}
+	for _, p := range s.Pools {
+		if p.Name == pool && count.Total > 0 {
+			left, _ := disrupt.AllowedDisruptions(p, count, plan.Drifted, ex.now)
+			return left <= 0 && disrupt.BudgetOpensAt(p, count, plan.Drifted, ex.now).IsZero()
+		}
+	}
+	return false
 }
 
 // tellDrift has the changes of an answer tell which nodes they make drift.
@@ -62,6 +86,9 @@ func (ex *explanation) tellDrift(a *plan.Answer) {
 func compareDrift(x, y plan.Way) int {
 	sum := func(w plan.Way) (nodes, pods int) {
 		for _, ch := range w.Changes {
+			if ch.DriftBlocked {
+				continue
+			}
 			nodes, pods = max(nodes, ch.Drifts), max(pods, ch.Evicts)
 		}
 		return nodes, pods

@@ -20,6 +20,8 @@ type explanation struct {
 
 	planned *decide.Answers // see answers
 	afresh  *decide.Output  // see withoutMemory
+
+	drifts map[plan.Change]plan.Change // see withDrift
 }
 
 // newExplanation returns an explanation of how a cluster stands.

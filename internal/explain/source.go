@@ -21,7 +21,7 @@ import (
 func atSource(s *model.Snapshot, ch plan.Change) []plan.Change {
 	out := sourcesOf(s, ch)
 	for i := range out {
-		out[i].Drifts, out[i].Evicts = ch.Drifts, ch.Evicts
+		out[i].Drifts, out[i].Evicts, out[i].DriftBlocked = ch.Drifts, ch.Evicts, ch.DriftBlocked
 	}
 	return out
 }

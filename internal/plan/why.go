@@ -82,8 +82,9 @@ type Change struct {
 	Op     Op     `json:"op"`
 	Value  string `json:"value,omitempty"`
 
-	Drifts int `json:"driftsNodes,omitempty"` // how many nodes it makes drift, which are then replaced
-	Evicts int `json:"evictsPods,omitempty"`  // how many pods are rescheduled from them
+	Drifts       int  `json:"driftsNodes,omitempty"`  // how many nodes it makes drift
+	Evicts       int  `json:"evictsPods,omitempty"`   // how many pods are rescheduled when these are replaced
+	DriftBlocked bool `json:"driftBlocked,omitempty"` // disruption budgets never allow any of these nodes to be replaced
 }
 
 // Way is how the object could go the other way.

@@ -78,13 +78,13 @@ func WhyText(w io.Writer, a *Why) error {
 	if len(a.Alternatives) > 0 {
 		fmt.Fprintf(&b, "\n%s\n", alternativesHeading(a))
 		for i := range a.Alternatives {
-			fmt.Fprintf(&b, "  - %s\n", alternative(&a.Alternatives[i]))
+			fmt.Fprintf(&b, "  - %s\n", alternative(a.Subject, &a.Alternatives[i]))
 		}
 	}
 	if len(ways) > 0 {
 		fmt.Fprintf(&b, "\nWhat would change that, best first\n")
 		for i := range ways {
-			fmt.Fprintf(&b, "  %d. %s\n", i+1, way(&ways[i]))
+			fmt.Fprintf(&b, "  %d. %s\n", i+1, way(a.Subject, &ways[i]))
 		}
 	}
 	if rows := decidedRows(a.Decided); len(rows) > 0 {
@@ -240,6 +240,9 @@ func driftText(c plan.Change) string {
 	if c.Drifts == 0 {
 		return ""
 	}
+	if c.DriftBlocked {
+		return "drifts " + model.Count(c.Drifts, "node") + ", which disruption budgets keep"
+	}
 	return "drifts " + model.Count(c.Drifts, "node") + ", evicts " + model.Count(c.Evicts, "pod")
 }
 
@@ -272,7 +275,8 @@ func controllerFlag(c plan.Change) string {
 	return c.Field + "=" + c.Value
 }
 
-func way(w *plan.Way) string {
+// way says changes of an answer about a subject, and what follows from them.
+func way(subject string, w *plan.Way) string {
 	parts := make([]string, 0, len(w.Changes)+1)
 	for _, c := range w.Changes {
 		parts = append(parts, change(c))
@@ -281,9 +285,9 @@ func way(w *plan.Way) string {
 		parts = append(parts, "wait until "+w.After.UTC().Format(time.RFC3339))
 	}
 	if len(parts) == 0 {
-		return "no change is needed: " + alternative(&w.Then)
+		return "no change is needed: " + alternative(subject, &w.Then)
 	}
-	s := strings.Join(parts, ", and ") + "; then: " + alternative(&w.Then)
+	s := strings.Join(parts, ", and ") + "; then: " + alternative(subject, &w.Then)
 	if w.Waiting > 1 {
 		s += "; starts " + startsText(w)
 	}
@@ -298,8 +302,21 @@ func startsText(w *plan.Way) string {
 	return fmt.Sprintf("%d of the %s that wait for this reason", w.Starts, model.Count(w.Waiting, "pod"))
 }
 
-// alternative says what could be done and what it would cost.
-func alternative(a *plan.Alternative) string {
+// nodesOf names the nodes that an alternative for a subject is about, and their pods.
+func nodesOf(subject string) (nodes, pods string) {
+	switch kind, _, _ := strings.Cut(subject, "/"); kind {
+	case "node":
+		return "it", "its pods"
+	case "nodepool":
+		return "its nodes", "its pods"
+	case "deployment":
+		return "the nodes of its pods", "the pods of these nodes"
+	}
+	return "its node", "the pods of its node"
+}
+
+// alternative says what could be done about a subject and what it would cost.
+func alternative(subject string, a *plan.Alternative) string {
 	var machines []string
 	count := 0
 	for i := range a.Machines {
@@ -314,6 +331,7 @@ func alternative(a *plan.Alternative) string {
 	}
 	launched := strings.Join(machines, ", ")
 	s := ""
+	nodes, pods := nodesOf(subject)
 	switch {
 	case a.Kind == plan.Fit:
 		return "fits on " + a.On
@@ -324,13 +342,13 @@ func alternative(a *plan.Alternative) string {
 	case a.Kind == plan.Buy:
 		return "launch " + launched
 	case a.Kind == plan.Replace && launched == "":
-		return "its pods can't run elsewhere" + with(": ", reasonOf(a.Why), "")
+		return pods + " can't run elsewhere" + with(": ", reasonOf(a.Why), "")
 	case a.Kind == plan.Replace:
-		s = "replace it with " + launched
+		s = "replace " + nodes + " with " + launched
 	case a.Kind == plan.TerminateFirst:
-		s = "remove it, then launch its replacement with the capacity that this frees"
+		s = "remove " + nodes + ", then launch a replacement with the capacity that this frees"
 	default:
-		s = "remove it"
+		s = "remove " + nodes
 	}
 	s += "; evicts " + model.Count(a.Pods, "pod")
 	if a.Standing > 0 {

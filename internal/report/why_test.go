@@ -99,9 +99,27 @@ func TestChangeTellsDrift(t *testing.T) {
 	c := plan.Change{Object: "nodepool/p", Field: "spec.template.metadata.labels[disk]", Op: plan.Set, Value: "nvme", Drifts: 3, Evicts: 1}
 	w := plan.Way{Of: plan.Demand, Changes: []plan.Change{c}, Then: plan.Alternative{Kind: plan.Fit, On: "node/n"}}
 	commands := (&Doctor{}).Commands(&doctor.Finding{Changes: w.Changes})
-	for _, text := range []string{way(&w), CauseOf(&plan.Answer{Ways: []plan.Way{w}}).Change, commands[0]} {
+	for _, text := range []string{way("pod/n/r", &w), CauseOf(&plan.Answer{Ways: []plan.Way{w}}).Change, commands[0]} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q does not say %q", text, want)
+		}
+	}
+}
+
+// An answer says whose node would be replaced or removed: "it" is what the answer is about.
+func TestAlternativeNamesTheNode(t *testing.T) {
+	leave := plan.Alternative{Kind: plan.Leave, Of: plan.Underutilized, Pods: 2, NowMicro: 100_000}
+	replace := leave
+	replace.Kind, replace.Machines = plan.Replace, []plan.Machine{{Pool: "p", Type: "a", Zone: "z", CapacityType: "spot", PriceMicro: 50_000, Count: 1}}
+	nowhere := plan.Alternative{Kind: plan.Replace}
+	for subject, want := range map[string][3]string{
+		"node/n": {"remove it;", "replace it with 1 ×", "its pods can't"}, "nodeclaim/c": {"remove its node;", "replace its node with 1 ×", "the pods of its node can't"},
+		"pod/shop/web": {"remove its node;", "replace its node with 1 ×", "the pods of its node can't"}, "nodepool/p": {"remove its nodes;", "replace its nodes with 1 ×", "its pods can't"},
+	} {
+		for i, alt := range []plan.Alternative{leave, replace, nowhere} {
+			if got := alternative(subject, &alt); !strings.HasPrefix(got, want[i]) {
+				t.Errorf("%s: %q, want %q", subject, got, want[i])
+			}
 		}
 	}
 }
@@ -119,7 +137,7 @@ func TestWayTellsTheWholePrice(t *testing.T) {
 		for _, x := range machines {
 			alt.NewMicro += int64(x.Count) * x.PriceMicro
 		}
-		if got := alternative(&alt); got != want {
+		if got := alternative("pod/n/r", &alt); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
