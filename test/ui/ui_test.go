@@ -172,7 +172,7 @@ func checkPhone(ctx context.Context, t *testing.T, url string) {
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(390, 844)); err != nil {
 		t.Fatal(err)
 	}
-	for view, want := range map[string]string{"overview": `nodepool/default`, "nodes": `us-east-1`, "costs": `is not requested`, "pending": `Change: `, "history": `launched`, "disruption": `Not looked at`,
+	for view, want := range map[string]string{"overview": `nodepool/default`, "nodes": `us-east-1`, "costs": `is not requested`, "pending": `Change: `, "history": `launched`, "disruption": `Undecided`,
 		"doctor": `Least possible`, "what-if": `Manifests`} {
 		if err := chromedp.Do(ctx, chromedp.Navigate(url+"#"+view)); err != nil {
 			t.Fatal(err)
