@@ -148,6 +148,12 @@ func (p *controllerPage) Report(ctx context.Context, w io.Writer, name string, s
 			return err
 		}
 		return report.HistoryJSON(w, h)
+	case "savings":
+		a, err := p.ctl.Account().Since(time.Now().Add(-since))
+		if err != nil {
+			return err
+		}
+		return report.SavingsJSON(w, report.NewSavings(a))
 	case "headroom":
 		list, err := listHeadrooms(ctx, p.client, "")
 		if err != nil {
@@ -155,7 +161,7 @@ func (p *controllerPage) Report(ctx context.Context, w io.Writer, name string, s
 		}
 		return report.HeadroomJSON(w, list)
 	}
-	return fmt.Errorf("report %q is not served by the controller; 'dovetail %s' gives it: %w", name, name, fs.ErrNotExist)
+	return fmt.Errorf("report %q is not served by the controller; use 'dovetail %s': %w", name, name, fs.ErrNotExist)
 }
 
 // Usages implements web.Source.
@@ -182,5 +188,5 @@ func (p *controllerPage) Plan(context.Context, io.Writer, io.Reader) error {
 
 // Offer implements web.Source.
 func (p *controllerPage) Offer() web.Offer {
-	return web.Offer{By: "the controller", Reports: []string{"history", "headroom"}}
+	return web.Offer{By: "the controller", Reports: []string{"history", "savings", "headroom"}}
 }

@@ -78,7 +78,7 @@ func TestWhoMayLook(t *testing.T) {
 		{"secure", secure, "/ui/app.js", "right", 200, "api/overview"},
 		{"secure", secure, "/ui/api/overview", "", 401, ""},
 		{"secure", secure, "/ui/api/overview", "right", 200, `"name": "secret"`},
-		{"secure", secure, "/ui/api/offer", "right", 200, `{"by":"the controller","reports":["history","headroom"],"plan":false}`},
+		{"secure", secure, "/ui/api/offer", "right", 200, `{"by":"the controller","reports":["history","savings","headroom"],"plan":false}`},
 		{"secure", secure, "/ui/api/report/history", "right", 200, ""},
 		{"secure", secure, "/ui/api/report/doctor", "right", 404, "dovetail doctor"},
 		{"secure", secure, "/metrics", "right", 404, ""},

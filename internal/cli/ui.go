@@ -26,7 +26,7 @@ import (
 )
 
 // uiReports are the commands whose output the page shows. None changes anything.
-var uiReports = []string{"doctor", "history", "headroom"}
+var uiReports = []string{"doctor", "history", "savings", "headroom"}
 
 // detailsWidth is how many characters the page shows in a line of details.
 const detailsWidth = 110
@@ -152,7 +152,7 @@ func (s *uiSource) Report(ctx context.Context, w io.Writer, name string, since t
 	switch name {
 	case "doctor":
 		args = append(args, s.flags.priceFlags.args()...)
-	case "history":
+	case "history", "savings":
 		args = append(args, "--since", since.String())
 		if s.flags.server != "" {
 			args = append(args, "--server", s.flags.server)

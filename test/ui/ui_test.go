@@ -73,7 +73,7 @@ func TestPage(t *testing.T) {
 		{"costs", []string{`default\s+\$0\.\d+`, `is not requested by any pod`}},
 		{"pending", []string{`default/impossible`, `NodePool default: `, `kube-scheduler: `, `Change: `}},
 		{"disruption", []string{`Blocked\s+0`, `Undecided\s+\d+`}},
-		{"history", []string{`By cause`, `One by one`, `launched`, `nodeclaim/default-`, `pods need it`, `dovetail history --since 1h`}},
+		{"history", []string{`Cost of nodes\s+\$0\.\d+`, `dovetail savings --since 1h`, `By cause`, `One by one`, `launched`, `nodeclaim/default-`, `pods need it`, `dovetail history --since 1h`}},
 		{"doctor", []string{`Least possible`, `Findings · \d+|Doctor found nothing`, `Severity`, `Next`}},
 		{"headroom", []string{`There is no Headroom`}},
 	} {
@@ -82,6 +82,7 @@ func TestPage(t *testing.T) {
 				t.Fatal(err)
 			}
 			awaitText(ctx, t, view.want)
+			checkNames(ctx, t)
 			takePicture(ctx, t, view.name)
 		})
 	}
@@ -122,6 +123,22 @@ func TestPage(t *testing.T) {
 	endWatch()
 	checkConsole(t, console)
 	t.Run("controller", func(t *testing.T) { checkControllerPage(ctx, t, s, "https://127.0.0.1:"+port+"/ui/") })
+}
+
+// unnamed is what a screen reader would announce without a name: links, buttons, fields and tables.
+const unnamed = `[...document.querySelectorAll("a, button, input, select, textarea, table")].filter((e) => e.checkVisibility() &&
+  !(e.getAttribute("aria-label") || e.labels?.length || e.querySelector("caption")?.textContent || (e.tagName !== "TABLE" && e.textContent.trim()))).map((e) => e.outerHTML.slice(0, 80)).join("\n")`
+
+// checkNames checks that all of a view has a name for a screen reader.
+func checkNames(ctx context.Context, t *testing.T) {
+	t.Helper()
+	list, err := chromedp.Run(ctx, chromedp.Evaluate[string](unnamed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list != "" {
+		t.Errorf("without a name:\n%s", list)
+	}
 }
 
 // checkKeyboard goes to a view by the keyboard alone: the first key goes to the content, what has the focus is outlined, and the content as a whole
@@ -217,7 +234,7 @@ func checkControllerPage(ctx context.Context, t *testing.T, s *sandbox.Sandbox, 
 		{"overview", []string{`Cost an hour\s+\$0\.\d+`, `nodepool/default`, `Pending pods\s+1`}},
 		{"nodes", []string{`nodepool/default · \d+`, `\$0\.\d+`}},
 		{"pending", []string{`default/impossible`}},
-		{"history", []string{`By cause`, `launched`, `pods need it`, `nodeclaim/default-`}},
+		{"history", []string{`Cost of nodes\s+\$0\.\d+`, `dovetail savings --since 1h`, `By cause`, `launched`, `pods need it`, `nodeclaim/default-`}},
 	} {
 		if err := chromedp.Do(ctx, chromedp.Navigate(url+"#"+view.name)); err != nil {
 			t.Fatal(err)

@@ -15,7 +15,7 @@ const state = {offer: null, overview: null, samples: [], failed: "", workloads: 
 const allViews = [
   ["overview", "Overview", () => drawOverview(state)], ["nodes", "Nodes", () => drawNodes(state)], ["disruption", "Disruption", () => drawDisruption(state)],
   ["costs", "Costs", () => drawCosts(state)], ["pending", "Pending pods", () => drawPending(state)],
-  ["history", "History", () => drawHistory(state.overview, offers("history") && state.overview.decisionsFrom !== "Kubernetes events")],
+  ["history", "History", () => drawHistory(state.overview, offers("history") && state.overview.decisionsFrom !== "Kubernetes events", offers("savings"))],
   ["doctor", "Doctor", drawDoctor], ["headroom", "Headroom", drawHeadroom], ["what-if", "What if", drawWhatIf],
 ];
 page.views = allViews;

@@ -106,8 +106,10 @@ function drawCharts(samples, changes) {
   };
   const make = (id, title, y, series, range, d, hooks) => {
     const at = document.getElementById(id);
-    return new uPlot({title, width: at.clientWidth - 18, height: 220, tzDate: (s) => uPlot.tzDate(new Date(1000 * s), "Etc/UTC"), hooks,
+    const chart = new uPlot({title, width: at.clientWidth - 18, height: 220, tzDate: (s) => uPlot.tzDate(new Date(1000 * s), "Etc/UTC"), hooks,
       series: [{label: "time", value: (_, s) => s == null ? "–" : utc(1000 * s)}, ...series], axes: [time, y], scales: {y: {range}}}, d, at);
+    chart.root.querySelector(".u-legend").setAttribute("aria-label", title);
+    return chart;
   };
   charts = [make("chart-cost", "Dollars an hour", amounts, [{label: "dollars an hour", stroke: color("--cpu"), fill: color("--cpu") + "22", value: (_, v) => v == null ? "–" : money(v)}], near, data[0], {draw: [drawMarks]}),
     make("chart-pods", "Pending pods and nodes", counts, [{label: "pending pods", stroke: color("--trouble")}, {label: "nodes", stroke: color("--memory")}], fromZero, data[1])];
@@ -193,7 +195,7 @@ function disruptionOf(n) {
 
 // undecided returns why no decision about a node is known.
 function undecided(n, o) {
-  if (n.doing) return n.doing;
+  if (n.doing) return n.doing === "Consolidatable" ? "Consolidatable; no decision yet." : n.doing;
   if (!o.autoscalers.length) return "No autoscaler is running.";
   if (!n.nodeClaim) return "The node has no NodeClaim.";
   return "No decision yet: consolidateAfter has not passed since its pods last changed, or the autoscaler has not evaluated it.";

@@ -7,7 +7,7 @@ import {about, body, card, cards, choose, chosen, clock, command, controls, coun
   share, shortName, table, percent, utc, wholeMoney} from "./kit.js";
 
 const have = new Map(); // by path: {report, at, seconds, renewed, failed, reading}
-const renewEvery = {doctor: 300_000, history: 10_000, headroom: 30_000}; // ms
+const renewEvery = {doctor: 300_000, history: 10_000, savings: 30_000, headroom: 30_000}; // ms
 
 // report returns what is known of a report, and has it read if it is not, or is too old.
 export function report(name, query = "") {
@@ -67,8 +67,19 @@ export function drawDoctor() {
 const lengths = {"1 hour": "1h", "6 hours": "6h", "1 day": "24h", "1 week": "168h"};
 const changed = (micro) => micro ? `${micro > 0 ? "+" : "−"}${money(Math.abs(micro) / 1e6)}` : "-";
 
+const savedBy = {consolidation: "by consolidation", spot: "by spot", reservations: "by capacity reservations", overlays: "by NodeOverlay prices", headroom: "for Headrooms"};
+
+// savingsCards show what the nodes have cost and what was saved by which cause; null if that is not known.
+function savingsCards(saved) {
+  if (!saved?.periods.length) return null;
+  const dollars = (micro) => `${micro < 0 ? "−" : ""}${money(Math.abs(micro) / 1e6)}`, all = saved.referenceMicroUSD - saved.costMicroUSD;
+  return cards("Cost and savings in this time", card("Cost of nodes", dollars(saved.costMicroUSD)),
+    card("Saved", dollars(all), `${percent(share(all, saved.referenceMicroUSD))} of ${dollars(saved.referenceMicroUSD)}`),
+    ...saved.causes.filter((c) => c.savedMicroUSD).map((c) => card(`Saved ${savedBy[c.cause] ?? c.cause}`, dollars(c.savedMicroUSD))));
+}
+
 // drawHistory shows what Dovetail keeps of the past, otherwise what its events tell.
-export function drawHistory(overview, offered) {
+export function drawHistory(overview, offered, offersSavings) {
   const b = body("history", () => [controls(filterField(), ...(offered ? [selectField("Time", "since", Object.keys(lengths))] : []))]);
   const query = `?since=${lengths[chosen("since")] ?? "1h"}`, known = offered ? report("history", query) : {failed: "none"};
   if (!known.report && !known.failed) return b.replaceChildren(status("history", known, query));
@@ -79,7 +90,8 @@ export function drawHistory(overview, offered) {
   const causes = past.causes.filter((c) => !chosen("filter") || rows.some((r) => key(r) === key(c)));
   const date = (at) => query === "?since=1h" ? clock(at) : `${new Date(at).toISOString().slice(5, 10)} ${clock(at)}`;
   const at = (t) => [date(t), Date.parse(t)];
-  b.replaceChildren(known.report ? status("history", known, query) : faint(`From ${overview.decisionsFrom}.`),
+  const saved = offered && offersSavings ? savingsCards(report("savings", query).report) : null;
+  b.replaceChildren(known.report ? status("history", known, query) : faint(`From ${overview.decisionsFrom}.`), saved ?? "",
     table("By cause", [["Times", "number"], ["What"], ["Change in $/h", "number"], ["Cause", "text"], ["Last (UTC)"]], causes.map((c) => [[String(c.count), c.count], c.what,
       [changed(c.changedMicroUSDPerHour), c.changedMicroUSDPerHour ?? 0], [element("a", {href: "#", "aria-pressed": String(key(c) === cause), onclick: (e) => {
         e.preventDefault();
@@ -90,7 +102,7 @@ export function drawHistory(overview, offered) {
       const change = (r.clusterAfterMicroUSDPerHour ?? 0) - (r.clusterBeforeMicroUSDPerHour ?? 0);
       return [at(r.at), r.count > 1 ? `${r.what} (${r.count} times)` : r.what, about(r.object, shortName(r.object)), [changed(change), change], r.why];
     })),
-    known.report ? command(`dovetail history --since ${query.slice(7)}`) : "");
+    known.report ? command(`dovetail history --since ${query.slice(7)}`) : "", saved ? command(`dovetail savings --since ${query.slice(7)}`) : "");
 }
 
 // eventRows are the decisions of the overview as rows of a history.
