@@ -45,6 +45,9 @@ type Autoscaler struct {
 	Lease string `json:"lease"` // namespace/name of the lease that it holds
 }
 
+// Severity says what a finding does to a cluster. The lower comes first.
+type Severity int
+
 // The severities.
 const (
 	Broken Severity = iota // something does not work: pods wait, a pool can launch nothing
@@ -176,9 +179,6 @@ type FullQuota struct {
 	Used, Hard                string // quantities
 	Twice                     string // of Hard
 }
-
-// Severity says what a finding does to a cluster. The lower comes first.
-type Severity int
 
 // Pause is a disruption budget that allows no consolidation for some time.
 type Pause struct {
