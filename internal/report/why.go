@@ -5,6 +5,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -44,7 +45,7 @@ func WhyText(w io.Writer, a *Why) error {
 	}
 	ways := slices.DeleteFunc(slices.Clone(a.Ways), func(w plan.Way) bool { return !w.IsEditable() })
 	of, offered := plan.Code(""), map[plan.Change]bool{}
-	for _, f := range groupPods(a.Findings) {
+	for _, f := range groupPods(byCause(a.Findings)) {
 		if f.Of != of {
 			of = f.Of
 			fmt.Fprintf(&b, "\n%s\n", heading(a.Subject, of))
@@ -151,6 +152,19 @@ func (x *decidedRow) text() string {
 		line += " (" + outcomeText(x.Outcome) + ")"
 	}
 	return line
+}
+
+// byCause returns findings with those of each cause together, causes in the order of their first finding.
+func byCause(list []plan.Finding) []plan.Finding {
+	first := map[plan.Code]int{}
+	for i, f := range list {
+		if _, known := first[f.Of]; !known {
+			first[f.Of] = i
+		}
+	}
+	out := slices.Clone(list)
+	slices.SortStableFunc(out, func(x, y plan.Finding) int { return cmp.Compare(first[x.Of], first[y.Of]) })
+	return out
 }
 
 // groupPods has one finding for all pods that the same holds for, where the answer has one for each.

@@ -106,6 +106,23 @@ func TestChangeTellsDrift(t *testing.T) {
 	}
 }
 
+// Findings of one cause stand below one heading, whatever lies between them.
+func TestOneHeadingPerCause(t *testing.T) {
+	a := plan.Answer{Subject: "nodepool/p"}
+	for _, of := range []plan.Code{plan.Empty, plan.Underutilized, plan.Drifted, plan.Underutilized, plan.Empty} {
+		a.Findings = append(a.Findings, plan.Finding{Of: of, Reason: plan.Reason{Code: plan.NoPools}})
+	}
+	var b bytes.Buffer
+	if err := WhyText(&b, &Why{Answer: a}); err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range []plan.Code{plan.Empty, plan.Underutilized, plan.Drifted} {
+		if n := strings.Count(b.String(), heading(a.Subject, of)); n != 1 {
+			t.Errorf("%q is there %d times in\n%s", heading(a.Subject, of), n, b.String())
+		}
+	}
+}
+
 // An answer says whose node would be replaced or removed: "it" is what the answer is about.
 func TestAlternativeNamesTheNode(t *testing.T) {
 	leave := plan.Alternative{Kind: plan.Leave, Of: plan.Underutilized, Pods: 2, NowMicro: 100_000}
