@@ -47,7 +47,7 @@ func historyCommand() *cobra.Command {
 		Long: `Shows what the controller did in the last hour (--since), or what it did about one object: nodes launched, disrupted and removed,
 pods refused, failed launches, and cancelled commands. Each entry has its reason and the hourly cost of the cluster before and
 after. The controller keeps one week across restarts, at most 2 MiB in eight ConfigMaps (docs/COMMANDS.md), including deleted
-objects.
+objects. 'dovetail savings' shows what was saved, by cause.
 
 ` + reachHelp + `
 
@@ -63,7 +63,7 @@ terminated.`,
 		RunE: prompt(func(c *cobra.Command, args []string, shown *progress) error { return runHistory(c, f, args, shown) }),
 	}
 	f.reach.add(c)
-	c.Flags().StringVar(&f.since, "since", "1h", "How far back to look, for example 30m or 3d. Maximum: one week")
+	c.Flags().StringVar(&f.since, "since", "1h", "How far back to look, for example 30m or 3d. Maximum: 7d")
 	addNamespace(c.Flags(), &f.namespace)
 	addOutput(c.Flags(), &f.output)
 	addWatch(c.Flags())
@@ -75,7 +75,7 @@ func runHistory(c *cobra.Command, f historyFlags, args []string, shown *progress
 	if err := checkOutput(f.output); err != nil {
 		return err
 	}
-	since, err := readDays(f.since)
+	since, err := readDays(f.since, longestHistory)
 	if err != nil {
 		return exit{2, fmt.Errorf("--since %w", err)}
 	}

@@ -18,7 +18,7 @@ import (
 
 // serveSavings answers GET /savings/DURATION with report.Savings as JSON.
 func serveSavings(ctl *controller.Controller, w http.ResponseWriter, r *http.Request) {
-	since, err := readDays(strings.TrimPrefix(r.URL.Path, "/savings/"))
+	since, err := readDays(strings.TrimPrefix(r.URL.Path, "/savings/"), longestAccount)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -34,19 +34,23 @@ func serveSavings(ctl *controller.Controller, w http.ResponseWriter, r *http.Req
 	}
 }
 
-// longestSince is how far back the account goes at most.
-const longestSince = 400 * 24 * time.Hour
+const (
+	day = 24 * time.Hour
 
-// readDays reads a duration above 0, at most longestSince, also in days: 7d.
-func readDays(text string) (time.Duration, error) {
+	longestAccount = 400 * day // how far back the account goes at most
+	longestHistory = 7 * day   // how far back the history goes
+)
+
+// readDays reads a duration above 0, at most longest, also in days: 7d.
+func readDays(text string, longest time.Duration) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		var n int
 		n, err = strconv.Atoi(days)
-		d = time.Duration(min(max(n, 0), 1000)) * 24 * time.Hour
+		d = time.Duration(min(max(n, 0), 1000)) * day
 	}
-	if err != nil || d <= 0 || d > longestSince {
-		return 0, fmt.Errorf("%q: need a duration above 0 and up to 400d, such as 24h or 7d", text)
+	if err != nil || d <= 0 || d > longest {
+		return 0, fmt.Errorf("%q: need a duration above 0 and up to %dd, such as 24h or 7d", text, longest/day)
 	}
 	return d, nil
 }
@@ -66,6 +70,7 @@ nothing, and at on-demand list prices, and the saving by cause: consolidation, s
 Headrooms. The causes sum up to the difference. What is incomplete is listed (docs/design/0022-savings.md).
 
 The controller keeps 13 months across restarts in two ConfigMaps: minutes for two hours, hours for eight days, then days.
+'dovetail history' shows the single decisions of the last week.
 
 ` + reachHelp + `
 
@@ -90,7 +95,7 @@ func runSavings(c *cobra.Command, f savingsFlags, shown *progress) error {
 	if err := checkOutput(f.output); err != nil {
 		return err
 	}
-	since, err := readDays(f.since)
+	since, err := readDays(f.since, longestAccount)
 	if err != nil {
 		return exit{2, fmt.Errorf("--since %w", err)}
 	}

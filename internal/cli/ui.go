@@ -42,7 +42,8 @@ func uiCommand() *cobra.Command {
 		Use:   "ui",
 		Short: "Show a cluster in a browser: nodes, utilization, cost, pending pods, decisions and why",
 		Long: `Serves a page about a cluster on this machine until interrupted: the content of 'dovetail top' with curves over time, a picture of
-the nodes, explanations of objects, plans for pasted manifests, and the results of 'dovetail doctor', 'history' and 'headroom'.
+the nodes, explanations of objects, plans for pasted manifests, and the results of 'dovetail doctor', 'history', 'savings' and
+'headroom'.
 Works with any autoscaler. It needs a kubeconfig with read access, and changes nothing.
 
 The page is served on a loopback address only, with the rights of the kubeconfig, and loads nothing from other hosts.
@@ -66,7 +67,7 @@ func runUI(c *cobra.Command, f uiFlags) error {
 		return exit{2, fmt.Errorf("--address %q: want HOST:PORT, such as 127.0.0.1:8090", f.address)}
 	}
 	if !access.IsLoopback(f.address) {
-		return exit{2, fmt.Errorf("--address %q: the page shows what the kubeconfig may read, to whoever reaches it; use a loopback address, such as 127.0.0.1:8090", f.address)}
+		return exit{2, fmt.Errorf("--address %q: the page shows everything that the kubeconfig can read; use a loopback address, such as 127.0.0.1:8090", f.address)}
 	}
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
