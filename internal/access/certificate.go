@@ -97,7 +97,7 @@ func (c *Certificates) Config() *tls.Config {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if err := c.refresh(); err != nil {
-			c.log.Warn("certificate can't be renewed; the one before stays in use", "error", err)
+			c.log.Warn("certificate can't be renewed; the previous one stays in use", "error", err)
 		}
 		return c.current, nil
 	}}

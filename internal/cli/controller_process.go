@@ -177,7 +177,7 @@ func (p *controllerProcess) lead(ctx context.Context) {
 // shadow has the loop decide and do nothing until the context ends. There is nothing to elect: each replica watches for
 // itself.
 func (p *controllerProcess) shadow(ctx context.Context) {
-	p.settings.log.Info("shadow mode: deciding, and doing nothing")
+	p.settings.log.Info("shadow mode: decisions are not carried out")
 	if p.refresh != nil {
 		go p.refresh(cloud.LookOnly(ctx))
 	}

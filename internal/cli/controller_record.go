@@ -76,7 +76,7 @@ func (p *controllerProcess) awaitRecording() {
 	select {
 	case <-p.recorded:
 	case <-time.After(recordingEnds):
-		p.settings.log.Error("the end of the recording is not written: the disk is too slow, or hangs", "directory", p.flags.recording.dir)
+		p.settings.log.Error("the last part of the recording was not written: the disk is too slow or hangs", "directory", p.flags.recording.dir)
 	}
 }
 

@@ -94,7 +94,7 @@ func (f *secureFlags) validate() error {
 		return errors.New("--tls-cert-file and --tls-private-key-file go together")
 	}
 	if f.cert != "" && f.address == "" {
-		return errors.New("--tls-cert-file is for --secure-address, which is not given")
+		return errors.New("--tls-cert-file requires --secure-address")
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ Exit status: 0 converted, 1 invalid input, 2 wrong usage, 130 or 143 interrupted
 			"  dovetail convert --from cluster-autoscaler -- --cloud-provider=aws --nodes=1:10:workers --expander=least-waste",
 		RunE: prompt(func(c *cobra.Command, args []string, shown *progress) (err error) {
 			if at := c.ArgsLenAtDash(); at > 0 || at < 0 && len(args) > 0 {
-				return exit{2, fmt.Errorf("unexpected argument %q: put Cluster Autoscaler's flags behind --", args[0])}
+				return exit{2, fmt.Errorf("unexpected argument %q: put Cluster Autoscaler's flags after --", args[0])}
 			}
 			if err := f.checkAsking(c.InOrStdin()); err != nil {
 				return err
@@ -129,7 +129,7 @@ func foreignFlag(c *cobra.Command, err error, line []string) string {
 			own = append(own, report.ShellWord(line[i]))
 		}
 	}
-	return ", which is Cluster Autoscaler's: put its flags behind --, as in '" + strings.Join(append(own, theirs...), " ") + "'"
+	return ", which is Cluster Autoscaler's: put its flags after --, as in '" + strings.Join(append(own, theirs...), " ") + "'"
 }
 
 func runConvert(c *cobra.Command, f convertFlags, args []string) (*convert.Conversion, error) {
@@ -137,9 +137,9 @@ func runConvert(c *cobra.Command, f convertFlags, args []string) (*convert.Conve
 	case f.from != convert.ClusterAutoscaler:
 		return nil, exit{2, fmt.Errorf("--from %q: use %s", f.from, convert.ClusterAutoscaler)}
 	case f.apply && f.output != "yaml":
-		return nil, exit{2, errors.New("--apply and --output: what is applied is shown as a difference; leave --output out")}
+		return nil, exit{2, errors.New("--apply and --output can't be combined: remove --output")}
 	case f.live && f.groups != "":
-		return nil, exit{2, errors.New("--live and --groups: the groups are described twice; give one")}
+		return nil, exit{2, errors.New("--live and --groups can't be combined: use one of them")}
 	}
 	if err := checkOutput(f.output, "yaml", "json"); err != nil {
 		return nil, err
@@ -226,7 +226,7 @@ func readConvertInput(f convertFlags, args []string, stdin io.Reader) (*convert.
 		if len(f.files) > 0 {
 			return nil, fmt.Errorf("%s: no container in it runs cluster-autoscaler", strings.Join(f.files, ", "))
 		}
-		return nil, exit{2, errors.New("no command line to convert: put Cluster Autoscaler's flags behind --, or give --args or -f; see 'dovetail convert --help'")}
+		return nil, exit{2, errors.New("no command line to convert: put Cluster Autoscaler's flags after --, or use --args or -f; see 'dovetail convert --help'")}
 	}
 	if f.groups != "" {
 		data, err := files.read(f.groups)

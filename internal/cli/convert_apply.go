@@ -31,7 +31,7 @@ func (f *convertFlags) checkAsking(in io.Reader) error {
 	if file, ok := in.(*os.File); ok && term.IsTerminal(file.Fd()) {
 		return nil
 	}
-	return exit{2, errors.New("--apply: nobody can be asked, since the standard input is no terminal: give --yes, or leave --apply out to see the objects")}
+	return exit{2, errors.New("--apply: can't ask for confirmation, because the standard input is not a terminal: use --yes, or remove --apply to print the objects")}
 }
 
 // applyObjects shows how the objects of a conversion differ from those in the cluster, asks, and applies them. All are

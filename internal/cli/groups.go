@@ -61,7 +61,7 @@ func (f *groupFlags) add(g *pflag.FlagSet) {
 func (f *groupFlags) connectExpander() (controller.Expander, error) {
 	if f.expander == "" {
 		if f.cert != "" {
-			return nil, exit{2, errors.New("--grpc-expander-cert: there is no expander; give --grpc-expander-url")}
+			return nil, exit{2, errors.New("--grpc-expander-cert requires --grpc-expander-url")}
 		}
 		return nil, nil
 	}
@@ -116,7 +116,7 @@ func (f *groupFlags) read(getenv func(string) string) (*discovery, error) {
 	}
 	if len(f.nodes)+len(f.discovery) == 0 {
 		if f.defaults != "" {
-			return nil, exit{2, errors.New("--node-group-defaults: there are no groups to scale; give --nodes or --node-group-auto-discovery")}
+			return nil, exit{2, errors.New("--node-group-defaults requires --nodes or --node-group-auto-discovery")}
 		}
 		return nil, nil
 	}
@@ -135,9 +135,9 @@ func (f *groupFlags) read(getenv func(string) string) (*discovery, error) {
 			namespace = r.Value
 		case !r.Given:
 		case r.Flag == "nodes" || r.Flag == "node-group-auto-discovery":
-			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s is a flag beside it", r.Flag)}
+			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s is a flag of its own", r.Flag)}
 		case r.Flag == "max-nodes-total" || r.Flag == "cores-total" || r.Flag == "memory-total":
-			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s is a flag beside it", r.Flag)}
+			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s is a flag of its own", r.Flag)}
 		case r.Outcome != convert.InObjects && r.Outcome != convert.SameHere && !strings.HasSuffix(r.Flag, "-taint"):
 			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s says nothing of how a group is scaled: %s", r.Flag, r.What)}
 		}

@@ -132,7 +132,7 @@ func (f *planFlags) policy() (decide.Policy, error) {
 	case f.compare && f.live && len(f.files) > 0:
 		return pol, exit{2, errors.New("--compare reads files or a cluster: leave out -f or --live")}
 	case f.isNamed() && !f.live:
-		return pol, exit{2, errors.New("--kubeconfig and --context say which cluster to read: give --live too")}
+		return pol, exit{2, errors.New("--kubeconfig and --context require --live")}
 	}
 	return pol, nil
 }

@@ -33,7 +33,7 @@ func handGroupsOver(ctx context.Context, out io.Writer, f *handoverFlags, releas
 		}
 		cloud := cloudOfArgs(args)
 		if err := checkGroupCloud(cloud, "the controller runs with --cloud="+cloud, release); err != nil {
-			return fmt.Errorf("%w. If the groups are Auto Scaling groups, give --cloud aws", err)
+			return fmt.Errorf("%w. If the groups are Auto Scaling groups, use --cloud aws", err)
 		}
 	}
 	clients, err := connectAWS(ctx, "give --cloud clusterapi or --cloud externalgrpc if the groups are of another cloud")
@@ -85,7 +85,7 @@ func checkGroupCloud(cloud, said string, release bool) error {
 	case cloud == cloudExternalGRPC:
 		remedy = "stop Cluster Autoscaler, and drain the existing nodes of the groups or let their pods move (docs/EXTERNALGRPC.md)"
 	}
-	return fmt.Errorf("%s: --group and --class hand over Auto Scaling groups of AWS only; leave the command out and %s", said, remedy)
+	return fmt.Errorf("%s: --group and --class support Auto Scaling groups of AWS only; instead, %s", said, remedy)
 }
 
 // cloudOfArgs returns the cloud that a controller's command line names; empty: none.

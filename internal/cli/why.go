@@ -173,7 +173,7 @@ func askController(ctx context.Context, server, verb, path string, answer any) e
 	case errors.As(err, &refused) && refused.code == http.StatusUnauthorized:
 		return fmt.Errorf("the controller at %s (--server) wants a token in DOVETAIL_TOKEN: %s", server, refused.said)
 	case errors.As(err, &refused):
-		return fmt.Errorf("what answers at %s (--server) is no controller, or can't say: %w", server, err)
+		return fmt.Errorf("the server at %s (--server) is not a controller, or failed: %w", server, err)
 	case errors.As(err, &failed):
 		err = failed.Err // it names the address again
 		if ctx.Err() == nil {

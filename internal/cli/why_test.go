@@ -19,9 +19,9 @@ func TestWhyAnswers(t *testing.T) {
 		body, want string
 	}{
 		{http.StatusNotFound, "subject \"node/n\": the cluster has no such node\n", "subject \"node/n\": the cluster has no such node"},
-		{http.StatusBadGateway, "", "(--server) is no controller, or can't say: 502 Bad Gateway"},
-		{http.StatusForbidden, "not here", "(--server) is no controller, or can't say: 403 Forbidden not here"},
-		{http.StatusNotFound, "", "(--server) is no controller, or can't say: 404 Not Found"},
+		{http.StatusBadGateway, "", "(--server) is not a controller, or failed: 502 Bad Gateway"},
+		{http.StatusForbidden, "not here", "(--server) is not a controller, or failed: 403 Forbidden not here"},
+		{http.StatusNotFound, "", "(--server) is not a controller, or failed: 404 Not Found"},
 		{http.StatusOK, "<html>", "answer of the controller at "},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

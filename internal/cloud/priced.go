@@ -84,7 +84,7 @@ func (p *Priced) Offerings(ctx context.Context, pool *model.NodePool, class Node
 	if text := strings.Join(out.unknown, ", "); text != p.said[c] {
 		p.said[c] = text
 		if text != "" {
-			p.log.Warn("instance types without a price get an estimated price above every known one; add them to --price-file", "nodeclass", class.Kind+"/"+class.Name, "types", text)
+			p.log.Warn("instance types without a price get an estimated one above all known prices; add them to --price-file", "nodeclass", class.Kind+"/"+class.Name, "types", text)
 		}
 	}
 	return out.types, nil

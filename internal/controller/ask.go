@@ -16,7 +16,7 @@ import (
 // What is asked of the loop from beside it. All of this may be called from anywhere.
 
 // errNotSynced answers who asks before the first list of all objects is there.
-var errNotSynced = errors.New("the cluster is not known yet: ask again in a moment")
+var errNotSynced = errors.New("the controller has not read the cluster yet: retry in a few seconds")
 
 // LastView returns what the last step saw and remembers; nil: nothing was decided here.
 func (c *Controller) LastView() *view.View { return c.view.Load() }

@@ -64,7 +64,7 @@ func provisioningCondition(s *decide.BufferState) model.Condition {
 	case s.Wanted == 0:
 		return model.Condition{Status: "False", Reason: "BufferEmpty", Message: "The buffer requests capacity for 0 pods."}
 	case s.Shared != "":
-		return model.Condition{Status: "True", Reason: "FitsExistingCapacity", Message: "It shares the capacity of CapacityBuffer " + s.Shared + ", of the same group."}
+		return model.Condition{Status: "True", Reason: "FitsExistingCapacity", Message: "The buffer shares the capacity of CapacityBuffer " + s.Shared + ", of the same group."}
 	case s.Ready == s.Wanted:
 		return model.Condition{Status: "True", Reason: "FitsExistingCapacity", Message: "Capacity is free for all pods of the buffer: " + model.Count(s.Ready, "pod") + "."}
 	}

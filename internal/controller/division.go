@@ -80,14 +80,14 @@ func (c *Controller) updateDivision(pools []*model.NodePool) {
 	switch divided := isDivided(pools); {
 	case divided && c.division == nil:
 		c.division = &division{theirs: map[string]bool{}, claims: map[*model.Claim]*model.Claim{}}
-		c.Log.Info("NodePools are divided with another autoscaler: acting only on those that were taken over")
+		c.Log.Info("another autoscaler manages the other NodePools: acting only on those that were taken over")
 	case !divided && c.division != nil:
 		c.anothers = map[string]bool{}
 		for cl := range c.division.claims {
 			c.anothers[cl.UID] = true
 		}
 		c.division = nil
-		c.Log.Info("NodePools are not divided with another autoscaler any more")
+		c.Log.Info("no other autoscaler manages NodePools any more")
 	}
 	others := c.others
 	if c.division != nil {

@@ -65,7 +65,7 @@ func (d *driftChecker) checkDrift(ctx context.Context, now time.Time, snap *mode
 			d.asking = false
 			if err != nil {
 				d.fails++
-				d.log.Warn("the provider could not tell whether nodes have drifted, asking again", "error", err.Error(), "kind", string(cloud.KindOf(err)))
+				d.log.Warn("the provider failed to check nodes for drift, trying again", "error", err.Error(), "kind", string(cloud.KindOf(err)))
 				return
 			}
 			d.fails = 0

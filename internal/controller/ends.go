@@ -139,7 +139,7 @@ func (nc *nodeClasses) endNodeClass(ctx context.Context, now time.Time, k *state
 				e.fails++
 				e.due = now.Add(max(cloud.AfterOf(err), retryPause(e.fails, time.Second, time.Minute)))
 				nc.log.Warn("cleaning up after a deleted node class failed, trying again", "nodeClass", k.Name, "kind", string(cloud.KindOf(err)), "error", err.Error())
-				e.why = model.Condition{Status: "False", Reason: string(cloud.KindOf(err)), Message: "it is being deleted, and what was made for it could not be: " + err.Error()}
+				e.why = model.Condition{Status: "False", Reason: string(cloud.KindOf(err)), Message: "cleanup of its resources failed, trying again: " + err.Error()}
 				if cloud.KindOf(err) == cloud.Denied {
 					e.why.Reason = "AccessDenied"
 				}

@@ -58,7 +58,7 @@ func (li *instanceLister) listInstances(ctx context.Context, now time.Time, snap
 		li.emit(func(s *state.State) {
 			li.listing = false
 			if err != nil {
-				li.log.Warn("list instances failed, will repeat", "error", err.Error(), "kind", string(cloud.KindOf(err)))
+				li.log.Warn("listing instances failed, trying again", "error", err.Error(), "kind", string(cloud.KindOf(err)))
 				return
 			}
 			out := make([]*model.Instance, len(list))

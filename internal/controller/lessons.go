@@ -34,7 +34,7 @@ func (c *Controller) RecallLessons(ctx context.Context) {
 		}
 	}
 	if err != nil {
-		c.Log.Warn("learned capacity of smaller-than-promised nodes can't be read: a pod may get two more of them", "error", err.Error())
+		c.Log.Warn("learned capacity of nodes that are smaller than expected can't be read: two more of them may be launched for a pod", "error", err.Error())
 		return
 	}
 	c.Emit(func(s *state.State) { c.mem = c.mem.WithLearned(kept, s.Resources().Dim) })
@@ -57,7 +57,7 @@ func (c *Controller) keepLessons(ctx context.Context, snap *model.Snapshot) {
 		err := c.Keeper.Store(call, string(text))
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			c.Log.Warn("learned capacity of smaller-than-promised nodes was not saved, trying again", "error", err.Error())
+			c.Log.Warn("learned capacity of nodes that are smaller than expected was not saved, trying again", "error", err.Error())
 			select {
 			case <-time.After(keepAgain):
 			case <-ctx.Done():

@@ -103,7 +103,7 @@ func (oe *outsideExpander) take(now time.Time, query *nodegroups.Query, groups [
 	if err != nil {
 		oe.paused = now.Add(expanderPause)
 		if !oe.failing {
-			oe.log.Warn("the expander does not help: the optimizer chooses node groups alone, and asks it again in 30s", "result", result, "groups", asked, "error", err.Error())
+			oe.log.Warn("the expander failed: the optimizer chooses node groups without it for 30s", "result", result, "groups", asked, "error", err.Error())
 		}
 		oe.failing = true
 		return
@@ -112,7 +112,7 @@ func (oe *outsideExpander) take(now time.Time, query *nodegroups.Query, groups [
 		oe.log.Info("the expander answers again")
 	}
 	if len(known) < len(groups) {
-		oe.log.Warn("the expander names groups that it was not asked about", "asked", asked, "answered", groups)
+		oe.log.Warn("the expander returned groups that were not in the request", "asked", asked, "answered", groups)
 	}
 	oe.failing, oe.answer = false, &nodegroups.Answer{Groups: known}
 }

@@ -64,7 +64,7 @@ func (c *Controller) setPassive(s *state.State, others []string) {
 			c.stop()
 			c.stop = nil
 		}
-		c.Log.Warn("passive: another autoscaler is running; deciding, but doing nothing", "others", others, "claimsSeenThrough", len(next.ownClaims))
+		c.Log.Warn("passive: another autoscaler is running; decisions are not carried out", "others", others, "claimsSeenThrough", len(next.ownClaims))
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "stand down", Subject: "controller", Outcome: strings.Join(others, "; ")})
 		for _, p := range s.Pools.ListPools() {
 			c.Cluster.Event("NodePool", "", p.Name, p.UID, true, "StandingDown", "Nothing is launched or disrupted while another autoscaler is running: "+strings.Join(others, "; "))

@@ -163,7 +163,7 @@ func (of *offerings) takeOfferings(s *state.State, info *poolInfo, class *state.
 	if err != nil {
 		info.fails++
 		info.due = now.Add(max(cloud.AfterOf(err), retryPause(info.fails, time.Second, time.Minute)))
-		of.log.Warn("offerings of a NodePool are unknown, asking again", "nodeClass", class.Name, "kind", string(cloud.KindOf(err)), "error", err.Error())
+		of.log.Warn("reading the offerings of a NodePool failed, trying again", "nodeClass", class.Name, "kind", string(cloud.KindOf(err)), "error", err.Error())
 		if info.types == nil || cloud.KindOf(err) == cloud.NotReady {
 			info.problem = model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: err.Error()}
 		}

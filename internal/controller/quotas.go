@@ -39,8 +39,8 @@ func quotaStatus(l *model.CapacityLimit, s *model.Snapshot) plan.UpdateQuota {
 	q := l.Quota
 	a := plan.UpdateQuota{Quota: q.Name, UID: q.UID, Generation: q.Generation, Used: map[string]string{}, Why: plan.Reason{Code: plan.SharedLimit, Detail: plan.OfSharedLimit{Limit: l.Name}}}
 	a.Conditions = map[string]model.Condition{
-		quotaValid:      {Status: "True", Reason: "Valid", Message: "The quota holds."},
-		quotaReconciled: {Status: "True", Reason: "ReconciliationSucceeded", Message: "What the nodes have is counted."},
+		quotaValid:      {Status: "True", Reason: "Valid", Message: "The quota is enforced."},
+		quotaReconciled: {Status: "True", Reason: "ReconciliationSucceeded", Message: "The capacity of the nodes is counted."},
 	}
 	if q.Invalid != "" {
 		a.Conditions[quotaValid] = model.Condition{Status: "False", Reason: "Invalid", Message: q.Invalid}

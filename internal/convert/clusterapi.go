@@ -55,7 +55,7 @@ func convertDiscovery(c *Conversion, v string) (fate, error) {
 	case err != nil:
 		return fate{}, fmt.Errorf("--node-group-auto-discovery=%s: %w", v, err)
 	case c.cluster != "" && d.Cluster() != "" && c.cluster != d.Cluster():
-		return fate{}, fmt.Errorf("--node-group-auto-discovery=%s: Cluster %s, and %s in another one: a controller scales one Cluster; convert each by itself", v, d.Cluster(), c.cluster)
+		return fate{}, fmt.Errorf("--node-group-auto-discovery=%s: Cluster %s, and %s in another one: a controller scales one Cluster; convert each separately", v, d.Cluster(), c.cluster)
 	}
 	if c.cluster == "" {
 		c.cluster = d.Cluster()
@@ -74,9 +74,9 @@ func fateOfDiscovery(c *Conversion, v string) fate {
 		}
 		return fate{outcome: InObjects, what: strings.Join(append(parts, "NodeGroupClass spec.selectorTerms, where tags are labels of the MachineDeployment; groups with taints need a NodePool with the same taints"), "; ")}
 	case c.Described == nil:
-		return fate{outcome: InObjects, what: "NodeGroupClass spec.selectorTerms: tags; groups that bear taints need a pool each: describe them with --groups"}
+		return fate{outcome: InObjects, what: "NodeGroupClass spec.selectorTerms: tags; groups with taints need a NodePool each: use --groups"}
 	}
-	return fate{outcome: InObjects, what: "a NodeGroupClass and a NodePool for each group that bears the tags; dovetail controller takes the flag too, and keeps them in step"}
+	return fate{outcome: InObjects, what: "a NodeGroupClass and a NodePool for each group with the tags; dovetail controller accepts the flag, too, and keeps them up to date"}
 }
 
 // settleClusterAPI completes what Cluster Autoscaler's command line says of Cluster API: without a discovery, all objects with the two sizes are groups.
@@ -85,7 +85,7 @@ func (c *Conversion) settleClusterAPI() {
 	case !c.IsClusterAPI:
 		return
 	case c.cluster == "":
-		c.Notes = append(c.Notes, "no Cluster is named: give dovetail controller --cluster-api-cluster=NAMESPACE/NAME of the Cluster object")
+		c.Notes = append(c.Notes, "no Cluster is named: set --cluster-api-cluster of dovetail controller to NAMESPACE/NAME of the Cluster object")
 	default:
 		c.Controller = append(c.Controller, "--cluster-api-cluster="+c.cluster)
 	}

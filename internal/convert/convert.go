@@ -107,7 +107,7 @@ func (c *Conversion) ReadFlags(args []string) error {
 	}
 	if g.NArg() > 0 {
 		//lint:ignore ST1005 it begins with a name
-		return fmt.Errorf("Cluster Autoscaler's command line: %q is no flag", g.Arg(0))
+		return fmt.Errorf("Cluster Autoscaler's command line: %q is not a flag", g.Arg(0))
 	}
 	for name, v := range values {
 		c.given[name] = len(v.given) > 0
@@ -169,11 +169,11 @@ func (c *Conversion) Translate() error {
 		}
 		if len(c.Named)+len(c.Discovery) == 0 {
 			chosen = c.Described
-			c.Notes = append(c.Notes, "the command line names no groups: all that are described are taken")
+			c.Notes = append(c.Notes, "the command line names no groups: all described groups are converted")
 		}
 		groups = chosen
 	} else if len(c.Named)+len(c.Discovery) == 0 {
-		return errors.New("the command line names no groups: give --nodes or --node-group-auto-discovery among Cluster Autoscaler's flags, or --groups")
+		return errors.New("the command line names no groups: add --nodes or --node-group-auto-discovery to Cluster Autoscaler's flags, or use --groups")
 	}
 	var err error
 	if c.groups, err = translate.NodeGroups(groups, c.Settings); err != nil {
@@ -187,12 +187,16 @@ func (c *Conversion) Translate() error {
 			}
 			c.groups = append(c.groups, one)
 		}
-		if len(c.Named) > 0 {
-			c.Notes = append(c.Notes, "nobody has described the groups: labels and taints of their nodes are not in the pools; give --groups, where they bear any")
+		switch {
+		case c.IsClusterAPI && len(c.Named) == 0:
+		case len(c.Discovery) > 0 && !c.IsClusterAPI:
+			c.Notes = append(c.Notes, "the groups with these tags were not read: one NodePool selects all of them, without the labels and taints of their nodes. --groups or --live reads them: one NodePool per group")
+		default:
+			c.Notes = append(c.Notes, "the groups were not read: the labels and taints of their nodes are not in the NodePools; use --groups if they have any")
 		}
 	}
 	if len(c.groups) == 0 {
-		return errors.New("no group that is described bears the tags of --node-group-auto-discovery, or is named by --nodes")
+		return errors.New("no described group has the tags of --node-group-auto-discovery, or is listed in --nodes")
 	}
 	for i := range c.Rows {
 		r := &c.Rows[i]
@@ -204,7 +208,7 @@ func (c *Conversion) Translate() error {
 		}
 	}
 	if c.Settings.Priorities != nil && !slices.Contains(c.Settings.Expanders, dovetailv1alpha1.ExpanderPriority) {
-		c.Notes = append(c.Notes, "ConfigMap "+translate.PriorityConfigMap+" is there, and --expander does not say priority: it has no effect")
+		c.Notes = append(c.Notes, "ConfigMap "+translate.PriorityConfigMap+" exists, but has no effect without --expander=priority")
 	}
 	return nil
 }

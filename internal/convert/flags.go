@@ -402,10 +402,10 @@ func convertExpander(c *Conversion, v string) (fate, error) {
 		case dovetailv1alpha1.ExpanderPrice, dovetailv1alpha1.ExpanderLeastWaste, dovetailv1alpha1.ExpanderMostPods, dovetailv1alpha1.ExpanderLeastNodes,
 			dovetailv1alpha1.ExpanderPriority, dovetailv1alpha1.ExpanderRandom, dovetailv1alpha1.ExpanderGRPC:
 		default:
-			return fate{}, fmt.Errorf("--expander=%s: there is no expander %q; have price, least-waste, most-pods, least-nodes, priority, random, grpc", v, name)
+			return fate{}, fmt.Errorf("--expander=%s: unknown expander %q; use price, least-waste, most-pods, least-nodes, priority, random, grpc", v, name)
 		}
 		if slices.Contains(c.Settings.Expanders, e) {
-			return fate{}, fmt.Errorf("--expander=%s: %s stands there twice", v, e)
+			return fate{}, fmt.Errorf("--expander=%s: duplicate %s", v, e)
 		}
 		c.Settings.Expanders = append(c.Settings.Expanders, e)
 		if e == dovetailv1alpha1.ExpanderGRPC && !c.given["grpc-expander-url"] {

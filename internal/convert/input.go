@@ -32,7 +32,7 @@ type Input struct {
 // AddFlags takes in a command line, of which there may be one only: flags, behind the program's name or not. holder is where it was found.
 func (in *Input) AddFlags(words []string, holder string) error {
 	if in.Holder != "" {
-		return fmt.Errorf("there are two command lines, %s and %s; give one", in.Holder, holder)
+		return fmt.Errorf("there are two command lines, %s and %s; use one", in.Holder, holder)
 	}
 	in.Args, in.Holder = flagsOnly(words), holder
 	return nil
@@ -265,7 +265,7 @@ func DescribedGroups(data []byte) ([]translate.NodeGroup, error) {
 		return nil, fmt.Errorf("need JSON as 'aws autoscaling describe-auto-scaling-groups --output json' prints it: %w", err)
 	}
 	if in.AutoScalingGroups == nil {
-		return nil, errors.New("there is no AutoScalingGroups in it; need what 'aws autoscaling describe-auto-scaling-groups --output json' prints")
+		return nil, errors.New("AutoScalingGroups is missing; use the output of 'aws autoscaling describe-auto-scaling-groups --output json'")
 	}
 	out := []translate.NodeGroup{}
 	for i, g := range *in.AutoScalingGroups {

@@ -119,7 +119,7 @@ func (c *Conversion) writeSummary(b *bytes.Buffer) {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[k], k))
 		}
 	}
-	groups := "groups found by their tags"
+	groups := "all groups with the tags"
 	if n := c.count(); n > 0 {
 		groups = counted(n, "group")
 	}

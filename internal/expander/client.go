@@ -32,7 +32,7 @@ type Client struct{ conn *grpc.ClientConn }
 // Nothing is asked yet: a server may come up later.
 func Connect(address, certFile string) (*Client, error) {
 	if certFile == "" {
-		return nil, fmt.Errorf("--grpc-expander-url %s: without TLS no expander is asked; give --grpc-expander-cert, a file with the certificate that signs the server's", address)
+		return nil, fmt.Errorf("--grpc-expander-url %s requires TLS; set --grpc-expander-cert to a file with the CA certificate of the server", address)
 	}
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return nil, fmt.Errorf("--grpc-expander-url %q: use HOST:PORT: %w", address, err)

@@ -140,11 +140,11 @@ func parseSchedule(text, at string) (cron.Schedule, *Problem) {
 		return wrong("a time zone may not be in it", "Give it in timeZone")
 	}
 	if strings.HasPrefix(strings.TrimSpace(text), "@every") {
-		return wrong("@every is bound to no time of the clock", "Use five fields, such as 30 8 * * 1-5")
+		return wrong("@every has no fixed time of day", "Use five fields, such as 30 8 * * 1-5")
 	}
 	schedule, err := cron.ParseStandard(text)
 	if err != nil {
-		return wrong("it is no cron expression: "+err.Error(), "Use five fields, such as 30 8 * * 1-5")
+		return wrong("invalid cron expression: "+err.Error(), "Use five fields, such as 30 8 * * 1-5")
 	}
 	return schedule, nil
 }

@@ -66,14 +66,14 @@ const mostPrice = 1_000_000_000_000_000
 func ReadPrice(s string) (PriceChange, error) {
 	v, ok := readDecimal(s)
 	if !ok {
-		return PriceChange{}, fmt.Errorf("%q is no price: write dollars an hour, such as 0.25", s)
+		return PriceChange{}, fmt.Errorf("%q is not a price: use dollars per hour, such as 0.25", s)
 	}
 	return PriceChange{priceFixed, v}, nil
 }
 
 // ReadPriceAdjustment reads spec.priceAdjustment: a sign, a decimal number, and maybe a percent sign.
 func ReadPriceAdjustment(s string) (PriceChange, error) {
-	wrong := fmt.Errorf("%q is no adjustment of a price: write dollars an hour or a percentage with its sign, such as -0.25 or +10%%, and no less than -100%%", s)
+	wrong := fmt.Errorf("%q is not a price adjustment: use dollars per hour or a percentage with its sign, such as -0.25 or +10%%, and no less than -100%%", s)
 	if s == "" || s[0] != '+' && s[0] != '-' {
 		return PriceChange{}, wrong
 	}

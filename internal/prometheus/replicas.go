@@ -35,10 +35,10 @@ type Server struct{ api promv1.API }
 func Connect(address string) (*Server, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no URL: %w", address, err)
+		return nil, fmt.Errorf("%q is not a URL: %w", address, err)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("%q is no http or https URL with a host; use e.g. http://prometheus.monitoring:9090", u.Redacted())
+		return nil, fmt.Errorf("%q is not an http or https URL with a host; use for example http://prometheus.monitoring:9090", u.Redacted())
 	}
 	client, err := api.NewClient(api.Config{Address: address, RoundTripper: bounded{api.DefaultRoundTripper}})
 	if err != nil {

@@ -123,8 +123,8 @@ func ShellWord(word string) string {
 
 // What the two comparisons say where they move nothing: the first keeps to all that forbids disruption, the second to nothing.
 const (
-	noneAllowed = "no disruption that is allowed now pays"
-	noneFound   = "no packing was found that costs less"
+	noneAllowed = "no allowed disruption reduces the cost"
+	noneFound   = "no cheaper packing was found"
 )
 
 // movesText says what it takes to come from one set of nodes to another, or none where that is nothing.
@@ -280,7 +280,7 @@ func doctorNotes(d *Doctor) (out []string) {
 		out = append(out, "The figures keep to the "+pick(n, "limit", "limits")+" of "+limits+", which "+pick(n, "leaves ", "leave ")+left+" for replacements: raise "+pick(n, "it", "all of them")+" to save "+perMonth(f.SavingMicro)+" more.")
 	}
 	for _, p := range d.Paused {
-		out = append(out, doctorObject(p.Subject)+" allows no consolidation before "+p.Until.UTC().Format("2006-01-02 15:04:05")+" UTC ("+p.Field+"). The figures are for afterwards.")
+		out = append(out, doctorObject(p.Subject)+" allows no consolidation before "+p.Until.UTC().Format("2006-01-02 15:04:05")+" UTC ("+p.Field+"). The figures assume that the budget has ended.")
 	}
 	if len(d.Ignored) > 0 {
 		out = append(out, "Left out: "+strings.Join(d.Ignored, ", ")+".")

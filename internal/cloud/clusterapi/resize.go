@@ -114,7 +114,7 @@ func (s *server) Lower(ctx context.Context, group string, by int64) error {
 			}
 		}
 		if int64(len(pick)) < by {
-			return &nodegroups.CallError{Kind: cloud.Unknown, Err: fmt.Errorf("%s %s/%s: %d of %d Machines that nobody waits for are not there yet", kindOf(g.resource), s.namespace, group, by-int64(len(pick)), by)}
+			return &nodegroups.CallError{Kind: cloud.Unknown, Err: fmt.Errorf("%s %s/%s: %d of %d unneeded Machines do not exist yet", kindOf(g.resource), s.namespace, group, by-int64(len(pick)), by)}
 		}
 		return s.remove(ctx, g, pick)
 	})

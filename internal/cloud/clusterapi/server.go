@@ -97,7 +97,7 @@ func (s *server) listGroups(ctx context.Context) (map[string]seenGroup, error) {
 			}
 			if _, taken := out[o.Metadata.Name]; taken {
 				if isGroup(o) {
-					s.log.Warn("two objects of a cluster have the same name; the second is no node group", "first", kindOf(out[o.Metadata.Name].resource), "second", kindOf(resource), "name", s.namespace+"/"+o.Metadata.Name)
+					s.log.Warn("two objects of a cluster have the same name; the second is not used as a node group", "first", kindOf(out[o.Metadata.Name].resource), "second", kindOf(resource), "name", s.namespace+"/"+o.Metadata.Name)
 				}
 				continue
 			}

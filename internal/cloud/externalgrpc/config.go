@@ -64,7 +64,7 @@ func (c *Config) validate() error {
 		if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
 			return nil
 		}
-		return fmt.Errorf("address: %q: a server on another host is only asked over TLS; give key, cert and cacert", c.Address)
+		return fmt.Errorf("address: %q: a server on another host requires TLS; set key, cert and cacert", c.Address)
 	}
 	var missing []string
 	for _, f := range []struct{ field, value string }{{"key", c.Key}, {"cert", c.Cert}, {"cacert", c.CACert}} {

@@ -58,7 +58,7 @@ func (s *server) price(ctx context.Context, group string, node *corev1.Node) (in
 	case isUnimplemented(err):
 		return 0, nil
 	case isRefusal(err):
-		s.log.Warn("the server does not tell the price of a node group", "group", group, "error", err)
+		s.log.Warn("the server does not return the price of a node group", "group", group, "error", err)
 		return 0, nil
 	case err != nil:
 		return 0, err
@@ -69,7 +69,7 @@ func (s *server) price(ctx context.Context, group string, node *corev1.Node) (in
 	}
 	micro, err := catalog.ParsePrice(strconv.FormatFloat(v, 'g', -1, 64))
 	if err != nil {
-		s.log.Warn("the server's price of a node group is no price and is not used", "group", group, "price", v)
+		s.log.Warn("ignoring the server's price of a node group: it is not a valid price", "group", group, "price", v)
 	}
 	return micro, nil
 }
@@ -82,7 +82,7 @@ func (s *server) readOptions(ctx context.Context, group string, into *nodegroups
 	case isUnimplemented(err):
 		return nil
 	case isRefusal(err):
-		s.log.Warn("the server does not tell the options of a node group; those of its NodeGroupClass are used", "group", group, "error", err)
+		s.log.Warn("the server does not return the options of a node group; using those of its NodeGroupClass", "group", group, "error", err)
 		return nil
 	case err != nil:
 		return err
@@ -97,7 +97,7 @@ func (s *server) readOptions(ctx context.Context, group string, into *nodegroups
 			return &percent
 		}
 		if v != 0 {
-			s.log.Warn("an option of a node group is no share between 0 and 1 and is not used", "group", group, "option", field, "value", v)
+			s.log.Warn("ignoring an option of a node group: it is not between 0 and 1", "group", group, "option", field, "value", v)
 		}
 		return nil
 	}
@@ -107,7 +107,7 @@ func (s *server) readOptions(ctx context.Context, group string, into *nodegroups
 			d = time.Duration(old.GetDuration())
 		}
 		if d < 0 {
-			s.log.Warn("an option of a node group is below zero and is not used", "group", group, "option", field, "value", d)
+			s.log.Warn("ignoring an option of a node group: it is negative", "group", group, "option", field, "value", d)
 		}
 		return max(d, 0)
 	}

@@ -154,7 +154,7 @@ func TestServerGone(t *testing.T) {
 func TestConfig(t *testing.T) {
 	for text, want := range map[string]string{
 		"address: server":                                  `address: "server": use HOST:PORT`,
-		"address: server:8086":                             `a server on another host is only asked over TLS; give key, cert and cacert`,
+		"address: server:8086":                             `a server on another host requires TLS; set key, cert and cacert`,
 		"{address: 'server:8086', key: k}":                 `cert, cacert: missing`,
 		"{address: 'localhost:1', grpc_timeout: soon}":     `grpc_timeout: "soon": use a duration`,
 		"{address: 'localhost:1', timeout: 5s}":            `unknown field "timeout"`,

@@ -46,7 +46,7 @@ func (p *Provider) Run(ctx context.Context) {
 		return
 	}
 	if _, err := call(context.WithoutCancel(ctx), p.server, "Cleanup", p.server.client.Cleanup, &protocol.CleanupRequest{}); err != nil && !isUnimplemented(err) {
-		p.server.log.Warn("the server was not told that no calls follow", "error", err)
+		p.server.log.Warn("the Cleanup call to the server failed", "error", err)
 	}
 }
 

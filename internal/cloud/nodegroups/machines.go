@@ -274,7 +274,7 @@ func (p *Provider) endMachines(ctx context.Context, name string, ids []string) [
 	}
 	if gaveUp {
 		if _, err := p.settle(ctx, name, nil); err != nil {
-			p.log.Warn("a machine that nobody waits for can't be given up now; it is when it comes", "group", name, "error", err)
+			p.log.Warn("an unneeded machine can't be cancelled now; it is deleted when it starts", "group", name, "error", err)
 		}
 	}
 	if len(end) == 0 {

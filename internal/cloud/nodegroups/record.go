@@ -213,5 +213,5 @@ func (p *Provider) swap(ctx context.Context, batch []*recordChange) error {
 			return err
 		}
 	}
-	return errors.New("write the record of node groups: somebody else writes it, too; run one active controller")
+	return errors.New("write the record of node groups: another process writes it, too; run one active controller")
 }

@@ -140,14 +140,14 @@ func (p *Provider) settle(ctx context.Context, name string, asks []*ask) (map[st
 	}
 	if len(todo.broken)+len(todo.remove) > 0 {
 		if err := p.deleteMachines(ctx, name, slices.Concat(todo.broken, todo.remove)); err != nil {
-			p.log.Warn("machines of a node group that no claim has can't be deleted now", "group", name, "error", err)
+			p.log.Warn("machines of a node group without a NodeClaim can't be deleted now", "group", name, "error", err)
 		} else if err := p.settled(ctx, name, int64(len(todo.remove))); err != nil {
 			return answers, err
 		}
 	}
 	if todo.lower > 0 {
 		if err := p.server.Lower(ctx, name, todo.lower); err != nil {
-			p.log.Warn("the size of a node group can't be lowered now; machines that come for nobody are deleted", "group", name, "by", todo.lower, "error", err)
+			p.log.Warn("size of a node group can't be lowered now; unneeded machines are deleted when they start", "group", name, "by", todo.lower, "error", err)
 		} else if err := p.settled(ctx, name, todo.lower); err != nil {
 			return answers, err
 		}

@@ -57,7 +57,7 @@ func (d *Keeper) Fill(ctx context.Context) {
 				continue
 			}
 			if fails++; fails == 1 {
-				d.log.Warn("demand histories can't be filled from Prometheus, trying again; nothing else depends on it", "workload", w.String(), "error", err.Error())
+				d.log.Warn("demand histories can't be backfilled from Prometheus, trying again", "workload", w.String(), "error", err.Error())
 			}
 			if !pause(min(askSlow, time.Duration(fails)*askAgain)) {
 				return

@@ -180,12 +180,12 @@ func (d *Keeper) record(minute int64, replicas map[model.Workload]int) {
 		d.metrics.dropped.WithLabelValues("gone").Add(float64(len(o.Gone)))
 		d.metrics.dropped.WithLabelValues("room").Add(float64(len(o.Dropped)))
 		if n := len(o.Dropped); n > 0 {
-			d.log.Info("demand histories were dropped to make room for those of other workloads: the least useful ones", "histories", n, "example", o.Dropped[0].String(),
+			d.log.Info("least useful demand histories dropped to make room for other workloads", "histories", n, "example", o.Dropped[0].String(),
 				"most", shardCount*mostPerShard)
 		}
 	}
 	if refused > 0 && before == 0 {
-		d.log.Warn("some workloads have no demand history: there is room for no more", "workloads", refused, "most", shardCount*mostPerShard)
+		d.log.Warn("some workloads have no demand history: the maximum is reached", "workloads", refused, "most", shardCount*mostPerShard)
 	}
 	d.metrics.known.Set(float64(d.Len()))
 	d.metrics.refused.Set(float64(refused))

@@ -69,7 +69,7 @@ func (d *Keeper) readShards(ctx context.Context) (again time.Duration) {
 		}
 		if err != nil {
 			if s.readFails++; s.readFails == 1 {
-				d.log.Warn("stored demand histories can't be read, trying again; until then their workloads begin anew", "shard", i, "error", err.Error())
+				d.log.Warn("stored demand histories can't be read, trying again; recording of their workloads starts again meanwhile", "shard", i, "error", err.Error())
 			}
 			again = max(again, min(readHistorySlow, time.Duration(s.readFails)*readHistoryAgain))
 			continue
@@ -88,7 +88,7 @@ func (d *Keeper) restore(s *shard, entries map[string][]byte, now int64) {
 		w, h, err := readHistory(key, entries[key], now)
 		if err != nil {
 			d.metrics.reads.WithLabelValues("refused").Inc()
-			d.log.Warn("a stored demand history can't be used: its workload begins anew", "key", key, "error", err.Error())
+			d.log.Warn("a stored demand history can't be used: recording of its workload starts again", "key", key, "error", err.Error())
 			continue
 		}
 		d.metrics.reads.WithLabelValues("read").Inc()
@@ -133,7 +133,7 @@ func readHistory(key string, data []byte, now int64) (w model.Workload, h *forec
 		return w, nil, errors.New("it is empty")
 	}
 	if last > now+clockSkew {
-		return w, nil, fmt.Errorf("its last minute, %s, is yet to come", time.Unix(60*last, 0).UTC().Format(time.RFC3339))
+		return w, nil, fmt.Errorf("its last minute, %s, is in the future", time.Unix(60*last, 0).UTC().Format(time.RFC3339))
 	}
 	return w, h, nil
 }
@@ -168,7 +168,7 @@ func (d *Keeper) writeShard(ctx context.Context, now time.Time) {
 		s.written, s.stored = now, true
 		d.metrics.writes.WithLabelValues("written").Inc()
 		if leftOut > s.leftOut {
-			d.log.Warn("demand histories were not stored, the least useful ones: there is no room for them, and they end with this process", "shard", i, "histories", leftOut,
+			d.log.Warn("least useful demand histories not stored: the storage is full, and they are lost when this process ends", "shard", i, "histories", leftOut,
 				"stored", len(entries), "bytes", mostStoredBytes)
 		}
 		s.leftOut = leftOut

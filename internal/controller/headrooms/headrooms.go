@@ -218,7 +218,7 @@ func (k *Keeper) readTargets(ctx context.Context, now time.Time, due []*headroom
 
 func (k *Keeper) failed(ctx context.Context, o *headroom.Object, err error) {
 	if ctx.Err() == nil {
-		k.log.Warn("looking at a headroom failed, trying again", "headroom", o.Key(), "error", err.Error())
+		k.log.Warn("evaluating a Headroom failed, trying again", "headroom", o.Key(), "error", err.Error())
 	}
 }
 

@@ -49,7 +49,7 @@ func (rec *Recorder) Output(now time.Time, snap *model.Snapshot, out *decide.Out
 		case plan.UpdateNode:
 			if plan.DetailOf[plan.OfRegistering](a.Why).Untainted {
 				rec.events.Event("Node", "", a.Node, a.UID, true, "UnregisteredTaintMissing",
-					"The node joined without taint "+model.TaintUnregistered+":"+model.NoExecute+": pods may have landed on it before it was ready for them")
+					"The node joined without taint "+model.TaintUnregistered+":"+model.NoExecute+": pods may have been scheduled on it too early")
 			}
 			if a.Why.Code == plan.LandingTimeout {
 				rec.log.Warn("reservation timed out before its pods arrived", "node", a.Node, "after", plan.DetailOf[plan.OfTimeout](a.Why).Within.String())
@@ -109,7 +109,7 @@ func (rec *Recorder) Made(now time.Time, name string) {
 	d.entry.At = now
 	rec.ledger.Add(d.entry)
 	for _, p := range d.pods {
-		rec.events.Event("Pod", p.Namespace, p.Name, p.UID, false, "Nominated", "Should land on NodeClaim "+name)
+		rec.events.Event("Pod", p.Namespace, p.Name, p.UID, false, "Nominated", "Expected to run on NodeClaim "+name)
 		rec.claims.awaiting[name] = append(rec.claims.awaiting[name], p.Key())
 	}
 }
@@ -312,6 +312,6 @@ func (rec *Recorder) Failure(kind, subject string, why plan.Reason, err error) {
 		return
 	}
 	rec.metrics.CountFailedAction()
-	rec.log.Warn("action failed, will be decided again", "action", kind, "object", subject, "why", string(why.Code), "error", err.Error())
+	rec.log.Warn("action failed, deciding again", "action", kind, "object", subject, "why", string(why.Code), "error", err.Error())
 	rec.ledger.Add(ledger.Entry{At: time.Now(), Kind: kind, Subject: subject, Why: []plan.Reason{why}, Outcome: "failed: " + err.Error()})
 }

@@ -85,6 +85,6 @@ func (rec *Recorder) Fault(now time.Time, d *approve.Decision) {
 			own.Pods = append(own.Pods, p.Key())
 		}
 		rec.ledger.Add(own)
-		rec.log.Error("decision failed: decided without what brings it about; this is a bug in Dovetail", "unit", x.Unit, "nodepool", x.Pool, "pods", len(x.Pods), "panic", d.Fault, "stack", d.Stack)
+		rec.log.Error("decision failed: decided again without the part that caused it; this is a bug in Dovetail", "unit", x.Unit, "nodepool", x.Pool, "pods", len(x.Pods), "panic", d.Fault, "stack", d.Stack)
 	}
 }

@@ -220,7 +220,7 @@ func (k *Keeper) load(ctx context.Context) error {
 	}
 	l, err := savings.Decode(parts[recentSlot], parts[daysSlot])
 	if err != nil { // a newer version's is kept: whoever wants to begin anew deletes the ConfigMaps
-		return fmt.Errorf("configmaps dovetail-savings-0 and -1: %w; delete both to begin anew", err)
+		return fmt.Errorf("ConfigMaps dovetail-savings-0 and -1: %w; delete both to start again", err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

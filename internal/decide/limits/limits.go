@@ -83,7 +83,7 @@ func RefuseUncounted(v *cluster.View, pools []solve.Pool) []solve.Pool {
 		}
 		p, name := *pools[i].NodePool, uncounted[pools[i].Shared[at]]
 		p.Ready, p.NotReady = false, model.Condition{Status: "False", Reason: "LimitsNotCounted",
-			Message: "what the nodes of NodePool " + name + " have and cost counts against a limit, and is not known yet"}
+			Message: "what the nodes of NodePool " + name + " have and cost counts against a limit, but is not known yet"}
 		pools[i].NodePool = &p
 	}
 	return pools

@@ -120,7 +120,7 @@ func Connect(ctx context.Context, kubeconfig string, qps float32, burst int, use
 	var err error
 	if kubeconfig == "" {
 		if config, err = rest.InClusterConfig(); err != nil {
-			return nil, fmt.Errorf("connect to the API server: not in a cluster and no kubeconfig given: %w", err)
+			return nil, fmt.Errorf("connect to the API server: not in a cluster, and no kubeconfig is set: %w", err)
 		}
 	} else if config, err = clientcmd.BuildConfigFromFlags("", kubeconfig); err != nil {
 		return nil, fmt.Errorf("read kubeconfig %q: %w", kubeconfig, err)

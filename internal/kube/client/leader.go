@@ -122,7 +122,7 @@ type elects struct{}
 
 func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	if ctx.Value(elects{}) == nil && l.electing.Err() == nil {
-		return nil, nil, errors.New("the lease was not renewed in time, so that it may be another's: it runs out by itself")
+		return nil, nil, errors.New("the lease was not renewed in time, so another replica may hold it: it is left to expire")
 	}
 	r, raw, err := l.Interface.Get(ctx)
 	if err != nil && !apierrors.IsNotFound(err) {

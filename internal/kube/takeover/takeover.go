@@ -230,7 +230,7 @@ func (t *NodePools) remake(ctx context.Context, name string, change func(rawObje
 		t.Say("NodePool " + name + ": making it anew, with node class group " + groupOf(want) + ".")
 		have, err = t.create(ctx, "nodepools", want)
 		if apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("NodePool %s was created by somebody else while it was being handed over. "+
+			return fmt.Errorf("NodePool %s was created by another client during the takeover or release. "+
 				"If a tool such as Argo CD or Flux applies it, pause that tool or change the NodePool in its source to spec.template.spec.nodeClassRef.group %s; then run the same command again", name, groupOf(want))
 		}
 		if err != nil {
@@ -523,11 +523,11 @@ func (t *NodePools) annotate(ctx context.Context, p rawObject, want rawObject) e
 			return fmt.Errorf("read NodePool %s: %w", name, err)
 		}
 		if textOf(p["metadata"], "uid") != textOf(seen["metadata"], "uid") {
-			return fmt.Errorf("NodePool %s was deleted and made again by somebody else meanwhile. Run the same command again", name)
+			return fmt.Errorf("NodePool %s was deleted and recreated by another client. Run the same command again", name)
 		}
 		for key := range notes {
 			if textOf(dig(p, "metadata", "annotations"), key) != textOf(dig(seen, "metadata", "annotations"), key) {
-				return fmt.Errorf("annotation %s of NodePool %s was changed by somebody else meanwhile. Run the same command again", key, name)
+				return fmt.Errorf("annotation %s of NodePool %s was changed by another client. Run the same command again", key, name)
 			}
 		}
 		return conflict

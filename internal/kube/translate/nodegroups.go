@@ -381,7 +381,7 @@ func GroupWeights(groups []NodeGroup, list []dovetailv1alpha1.NodeGroupPriority)
 		for _, text := range p.Names {
 			re, err := regexp.Compile(text)
 			if err != nil {
-				return nil, fmt.Errorf("priority %d: %q is no regular expression: %w", p.Priority, text, err)
+				return nil, fmt.Errorf("priority %d: invalid regular expression %q: %w", p.Priority, text, err)
 			}
 			for _, g := range groups {
 				if re.MatchString(g.Name) {

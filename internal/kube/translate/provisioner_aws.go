@@ -60,14 +60,14 @@ type ec2Translation struct {
 func (t *ec2Translation) run() error {
 	in, s := t.in, t.out
 	if len(in.SubnetSelector) == 0 || len(in.SecurityGroupSelector) == 0 {
-		return errors.New("subnetSelector and securityGroupSelector are needed; give both")
+		return errors.New("subnetSelector and securityGroupSelector are required")
 	}
 	profile, profileFrom, profileTo := t.defaults.InstanceProfile, t.at+" without instanceProfile", "EC2NodeClass spec.instanceProfile="+t.defaults.InstanceProfile+", the controller's default"
 	if in.InstanceProfile != nil && *in.InstanceProfile != "" {
 		profile, profileFrom, profileTo = *in.InstanceProfile, t.at+".instanceProfile", "EC2NodeClass spec.instanceProfile"
 	}
 	if profile == "" {
-		return errors.New("instanceProfile is needed: name it here, or give the controller a default with --default-instance-profile")
+		return errors.New("instanceProfile is required: set it here, or set a default with --default-instance-profile")
 	}
 	family, err := t.family()
 	if err != nil {

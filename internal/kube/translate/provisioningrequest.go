@@ -69,7 +69,7 @@ func (t *Translator) ProvisioningRequest(u *unstructured.Unstructured, template 
 		set.Gang, _ = t.gangOf(pod)
 		r.Sets = append(r.Sets, set)
 	}
-	r.Accepted = model.Condition{Status: "True", Reason: "Accepted", Message: fmt.Sprintf("Capacity for %s is looked for.", model.Count(total, "pod"))}
+	r.Accepted = model.Condition{Status: "True", Reason: "Accepted", Message: fmt.Sprintf("Looking for capacity for %s.", model.Count(total, "pod"))}
 	for i := range r.Sets {
 		g := r.Gang()
 		g.Domain, g.Prefers, g.PodSet = r.Sets[i].Gang.Domain, r.Sets[i].Gang.Prefers, r.Sets[i].Gang.PodSet

@@ -242,7 +242,7 @@ func (bw *bufferWatch) readScale(ctx context.Context, namespace string, ref *buf
 		}
 	}
 	if youngest == nil {
-		return translate.PodShape{}, fmt.Errorf("%s %s/%s has no pod to tell what its pods look like; scale it to 1, or use podTemplateRef", ref.Kind, namespace, ref.Name)
+		return translate.PodShape{}, fmt.Errorf("%s %s/%s has no pod whose requests could be read; scale it to 1, or use podTemplateRef", ref.Kind, namespace, ref.Name)
 	}
 	return translate.PodShape{Template: &corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: youngest.Labels}, Spec: youngest.Spec}, Replicas: scale.Spec.Replicas}, nil
 }

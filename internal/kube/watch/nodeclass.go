@@ -49,7 +49,7 @@ func (w *watcher) servedClasses(ctx context.Context) ([]followClass, error) {
 			return nil, err
 		}
 		if !ok {
-			c.Log.Warn("a node class kind is not installed and is left out: to use it, apply its CustomResourceDefinition from charts/dovetail/crds and restart",
+			c.Log.Warn("a node class kind is not installed and is not watched: to use it, apply its CustomResourceDefinition from charts/dovetail/crds and restart",
 				"resource", k.resource+"."+k.gv.Group, "server", c.Address)
 			continue
 		}

@@ -62,7 +62,7 @@ func Devices(ctx context.Context, c *client.Client, kept *Kept, log *slog.Logger
 			var left int
 			text, left, err = d.Learned()
 			if left > 0 && leftOut == 0 {
-				log.Warn("learned devices of some instance types are more than is kept and have to be learned again after a restart", "kinds", left)
+				log.Warn("learned devices of some instance types exceed the storage limit and must be learned again after a restart", "kinds", left)
 			}
 			if leftOut = left; err == nil && text != last {
 				if err = kept.Store(ctx, text); err == nil {

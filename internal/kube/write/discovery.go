@@ -109,7 +109,7 @@ func (d *Discovery) syncGroups(ctx context.Context) error {
 		}
 		if text := strings.Join(w.Class.Spec.Options.Rules(), " "); text != d.said[name] {
 			d.said[name] = text
-			d.Log.Info("node group found; what keeps its nodes and pods", "nodepool", name, "groups", w.Groups, "rules", text)
+			d.Log.Info("node group discovered; rules that keep its nodes and pods", "nodepool", name, "groups", w.Groups, "rules", text)
 		}
 		if ranked && w.Pool.Spec.Weight == nil && len(weights) > 0 {
 			why = append(why, strings.Join(w.Groups, ", ")+": no priority of ConfigMap "+d.Priorities+"/"+translate.PriorityConfigMap+" names it: it is taken last")
@@ -210,7 +210,7 @@ func (d *Discovery) letGo(ctx context.Context, pool *karpv1.NodePool) error {
 	if !sameJSON(pool.Spec, next.Spec) || !sameMarks(pool, next) {
 		err := d.c.Karpenter.Put().Resource("nodepools").Name(pool.Name).Body(next).Do(ctx).Error()
 		if err != nil && !passing(err, true) {
-			return fmt.Errorf("let nodepool %q go, whose node group is not found any more: %w", pool.Name, err)
+			return fmt.Errorf("set aside NodePool %q, whose node group no longer exists: %w", pool.Name, err)
 		}
 		if err == nil {
 			d.Log.Info("node group no longer found: nothing is launched in its NodePool, and its nodes are left alone", "nodepool", pool.Name)
@@ -224,7 +224,7 @@ func (d *Discovery) letGo(ctx context.Context, pool *karpv1.NodePool) error {
 	}
 	err := d.c.Karpenter.Delete().Resource("nodepools").Name(pool.Name).Body(orphaning(pool)).Do(ctx).Error()
 	if err != nil && !passing(err, true) {
-		return fmt.Errorf("delete nodepool %q, whose node group is not found any more: %w", pool.Name, err)
+		return fmt.Errorf("delete NodePool %q, whose node group no longer exists: %w", pool.Name, err)
 	}
 	return nil
 }

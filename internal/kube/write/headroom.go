@@ -51,7 +51,7 @@ func buffersPath(namespace string) string {
 func (x *Headrooms) WriteBuffers(ctx context.Context, s *headroom.Spec, holds []headroom.Hold) error {
 	raw, err := x.c.Dovetail.Get().AbsPath(buffersPath(s.Namespace)).Param("labelSelector", dovetailv1alpha1.LabelHeadroom+"="+headroomLabel(s.Name)).Do(ctx).Raw()
 	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("hold room for headroom %s: API server %s does not serve capacitybuffers.%s: install the CustomResourceDefinitions of charts/dovetail/crds",
+		return fmt.Errorf("hold capacity for Headroom %s: API server %s does not serve capacitybuffers.%s: install the CustomResourceDefinitions of charts/dovetail/crds",
 			s.Key(), x.c.Address, bufferv1beta1.GroupVersion)
 	}
 	var have bufferv1beta1.CapacityBufferList

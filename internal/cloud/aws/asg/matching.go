@@ -162,7 +162,7 @@ func (gs *scaler) adoptMember(ctx context.Context, req cloud.LaunchRequest, id s
 		return m, err
 	}
 	if m.AutoScalingGroup == "" {
-		return nil, &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("instance %s is in no group any more", id)}
+		return nil, &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("instance %s is no longer in a group", id)}
 	}
 	s := gs.stateOf(m.AutoScalingGroup)
 	if err := s.turn.Acquire(ctx); err != nil {
@@ -209,7 +209,7 @@ func (gs *scaler) adoptableAs(m *instances.Instance) (class string, labels model
 func (gs *scaler) isReplacing(ctx context.Context, group string) bool {
 	status, err := gs.reader.currentReplacementStatus(ctx, group, gs.registry.tagsOf(group))
 	if err != nil {
-		gs.aws.Log.Warn("members of the group without a NodeClaim may get none for now: whether the group replaces its members can't be read", "group", group, "error", awsapi.ReadableError(err))
+		gs.aws.Log.Warn("group members without a NodeClaim may not get one now: instance refreshes of the group can't be read", "group", group, "error", awsapi.ReadableError(err))
 		return true
 	}
 	return status != ""

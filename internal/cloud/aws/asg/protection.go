@@ -95,7 +95,7 @@ func (gs *scaler) removeStaleProtection(ctx context.Context, l *instances.List) 
 			gs.aws.Log.Warn("members stay protected from scale-in, trying again", "group", name, "members", len(left[name]), "error", awsapi.ReadableError(err))
 			continue
 		}
-		gs.aws.Log.Info("scale-in protection removed from group members that were protected for a moment", "group", name, "members", len(left[name]))
+		gs.aws.Log.Info("temporary scale-in protection of group members removed", "group", name, "members", len(left[name]))
 	}
 }
 

@@ -72,7 +72,7 @@ func (gs *scaler) trimExcess(ctx context.Context) {
 		err := gs.trimGroupExcess(ctx, s, least)
 		s.turn.Release()
 		if err != nil {
-			gs.aws.Log.Warn("group asks for instances that no pod needs and that do not start; its desired capacity can't be lowered now", "group", name, "error", awsapi.ReadableError(err))
+			gs.aws.Log.Warn("desired capacity of a group can't be lowered now: the requested instances do not start, and no pod needs them", "group", name, "error", awsapi.ReadableError(err))
 		}
 	}
 }
@@ -95,6 +95,6 @@ func (gs *scaler) trimGroupExcess(ctx context.Context, s *groupState, least int6
 	if err := gs.shrinkGroup(ctx, s, v, to, outstanding); err != nil {
 		return err
 	}
-	gs.aws.Log.Info("group asks for instances that no pod needs and that did not start: lowering its desired capacity", "group", s.name, "from", v.desired, "to", to)
+	gs.aws.Log.Info("lowering the desired capacity of a group: the requested instances did not start, and no pod needs them", "group", s.name, "from", v.desired, "to", to)
 	return nil
 }

@@ -92,7 +92,7 @@ func (t *tx) defineGroup(in Group) (Group, error) {
 		return in, fmt.Errorf("group %q: min %d, max %d: need a name and 0 ≤ min ≤ max", in.Name, in.Min, in.Max)
 	}
 	if lt == nil {
-		return in, fmt.Errorf("group %s: launchTemplate %q: there is none of this name", in.Name, in.LaunchTemplate)
+		return in, fmt.Errorf("group %s: launchTemplate %q not found", in.Name, in.LaunchTemplate)
 	}
 	version, err := lt.version(in.Version)
 	if err != nil {

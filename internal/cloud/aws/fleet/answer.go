@@ -40,7 +40,7 @@ func (p *Provider) handleAnswer(r *nodeclass.Resolved, o *offering.Set, req clou
 		}
 		c, ok := b.options[key]
 		if !ok {
-			return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("EC2 bought %s, which was not asked for", key)}}, true
+			return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("EC2 launched %s, which was not requested", key)}}, true
 		}
 		res = launch.NewResult(c, in.InstanceIds[0], req, r.Hash)
 		price := c.PriceMicro

@@ -206,7 +206,7 @@ func (p *Provider) answerExisting(ctx context.Context, r *nodeclass.Resolved, re
 	}
 	t := o.ByName[m.InstanceType]
 	if t == nil {
-		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("its machine %s is a %s, which EC2NodeClass %s does not offer any more", m.ID, m.InstanceType, r.Name)}}
+		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("its machine %s is a %s, which EC2NodeClass %s no longer offers", m.ID, m.InstanceType, r.Name)}}
 	}
 	c := offering.Option{Type: t, Offering: &model.Offering{Zone: m.Zone, CapacityType: m.CapacityType}}
 	for i := range t.InstanceType.Offerings {
@@ -243,7 +243,7 @@ func (p *Provider) recoverReusedToken(ctx context.Context, r *nodeclass.Resolved
 	// The next token has a lag of its own to be waited for.
 	l.pending, l.Options, l.tokenReusedSince = nil, nil, time.Time{}
 	if l.failedAttempts >= maxAttempts {
-		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("%d tokens were used before, and no machine bears the claim's tag", l.failedAttempts)}}, true
+		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("%d client tokens were used before, and no instance has the NodeClaim's tag", l.failedAttempts)}}, true
 	}
 	o, err := p.offeringsOf(ctx, r, req.Requirements)
 	if err != nil {

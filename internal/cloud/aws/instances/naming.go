@@ -46,7 +46,7 @@ func (x *Index) WatchNames(ctx context.Context) {
 				named[m.ID] = true
 			case !denied:
 				denied = awsapi.IsDenied(awsapi.ErrorCode(err))
-				x.aws.Log.Warn("an instance got no tag Name, trying again; ec2:CreateTags must be allowed for it", "instance", m.ID, "error", awsapi.ReadableError(err))
+				x.aws.Log.Warn("tag Name of an instance was not set, trying again; allow ec2:CreateTags", "instance", m.ID, "error", awsapi.ReadableError(err))
 			}
 			if x.aws.Clock.Wait(ctx, nameCallInterval) != nil {
 				return

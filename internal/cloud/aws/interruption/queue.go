@@ -114,7 +114,7 @@ func (q *Queue) handleMessages(ctx context.Context, queue *string, messages []sq
 func (q *Queue) handleMessage(ctx context.Context, body string, handle func(context.Context, cloud.Interruption) error) bool {
 	n, err := readEvent(body)
 	if err != nil {
-		q.aws.Log.Warn("dropped a queue message that is no event", "queue", q.aws.Config.InterruptionQueue, "error", err)
+		q.aws.Log.Warn("dropped a queue message that is not an event", "queue", q.aws.Config.InterruptionQueue, "error", err)
 		return true
 	}
 	if n.started {

@@ -67,9 +67,9 @@ func (s *StatusChecks) Watch(ctx context.Context, handle func(context.Context, c
 			return
 		case awsapi.IsDenied(awsapi.ErrorCode(err)):
 			s.next = s.aws.Clock.Now().Add(deniedInterval)
-			s.aws.Log.Warn("EC2's status checks can't be read: allow ec2:DescribeInstanceStatus in the controller's IAM policy; asked again in an hour", "error", awsapi.ReadableError(err))
+			s.aws.Log.Warn("EC2's status checks can't be read: allow ec2:DescribeInstanceStatus in the controller's IAM policy; trying again in an hour", "error", awsapi.ReadableError(err))
 		case err != nil:
-			s.aws.Log.Warn("EC2's status checks can't be read, asked again soon", "error", awsapi.ReadableError(err))
+			s.aws.Log.Warn("EC2 status checks can't be read, trying again", "error", awsapi.ReadableError(err))
 		default:
 			s.tell(ctx, found, handle)
 		}
@@ -132,7 +132,7 @@ func (s *StatusChecks) tell(ctx context.Context, found map[checkNotice]time.Time
 		}
 		where, err := s.instances.FindProviderID(ctx, n.instance)
 		if err != nil {
-			s.aws.Log.Warn("a failed status check can't be dealt with yet, it is asked for again", "instance", n.instance, "error", err)
+			s.aws.Log.Warn("a failed EC2 status check can't be handled yet, trying again", "instance", n.instance, "error", err)
 			continue
 		}
 		if where == "" { // not the cluster's
