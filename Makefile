@@ -141,10 +141,11 @@ verify-live-1.36: build sandbox-1.36
 	DOVETAIL_SANDBOX_BIN="$(CURDIR)/bin/dovetail-sandbox-1.36" go test -count=1 -timeout 60m -run '^($(SERIES_1.36))$$' ./test/e2e
 
 .PHONY: oracle
-oracle: ## hold plans for 300 drawn clusters and 10,000 bindings against the real kube-scheduler, and 300 more plans against Karpenter's
+oracle: ## hold plans for 600 drawn clusters, half of them with devices, and 10,000 bindings against the real kube-scheduler, and 300 more plans against Karpenter's
 	go -C test/oracle test -count=1 -v -timeout 6h -run '^TestKarpenter$$' ./karpenter -args -seeds 300
 	go -C test/oracle test -count=1 -v -run '^TestBindings$$' ./scheduler -args -bindings 10000
 	go -C test/oracle test -count=1 -v -run '^TestDrawn$$' ./scheduler -args -seeds 300 -mutants
+	go -C test/oracle test -count=1 -v -run '^TestDrawnDevices$$' ./scheduler -args -devices 300 -mutants
 
 .PHONY: optima
 optima: ## have HiGHS (from npm) find the optima that TestOptima holds plans and bounds against

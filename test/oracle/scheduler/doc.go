@@ -17,6 +17,10 @@
 //
 // With -mutants faults are put back from outside and must be found.
 //
+// TestDrawnDevices draws clusters with devices and claims to them (dynamic resource allocation), plans them, and lets kube-scheduler allocate and bind
+// until nothing is planned any more: every planned pod gets its devices, every node that was bought gets a pod, and no pod is refused that an
+// empty node would take. With -mutants faults are put in and must be found.
+//
 // TestBindings asks the filters about verify.BindingCheck, which stands before every pod that Dovetail binds itself. It draws clusters in which pods
 // are bound one after the other.
 //

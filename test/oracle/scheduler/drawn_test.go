@@ -23,14 +23,15 @@ import (
 )
 
 var (
-	oneSeed = flag.Uint64("seed", 0, "run this seed only, and log the scenario and the plan")
-	seeds   = flag.Int("seeds", 6, "run this many seeds")
-	first   = flag.Uint64("first", 1, "the first of them")
-	shrink  = flag.Bool("shrink", false, "with -seed: take away what the disagreement does not need, and log what is left")
-	dump    = flag.String("dump", "", "write each scenario that fails into this directory, as dovetail plan reads it")
-	putBack = flag.Bool("mutants", false, "TestDrawn: also put each of the sixteen faults back, one by one, and find it within -within clusters")
-	within  = flag.Int("within", 100, "with -mutants: a fault must be found within this many clusters")
-	only    = flag.Int("mutant", 0, "with -mutants: put only the fault of this row back")
+	oneSeed     = flag.Uint64("seed", 0, "run this seed only, and log the scenario and the plan")
+	seeds       = flag.Int("seeds", 6, "run this many seeds")
+	first       = flag.Uint64("first", 1, "the first of them")
+	shrink      = flag.Bool("shrink", false, "with -seed: take away what the disagreement does not need, and log what is left")
+	dump        = flag.String("dump", "", "write each scenario that fails into this directory, as dovetail plan reads it")
+	putBack     = flag.Bool("mutants", false, "TestDrawn: also put each of the sixteen faults back, one by one, and find it within -within clusters")
+	within      = flag.Int("within", 100, "with -mutants: a fault must be found within this many clusters")
+	deviceSeeds = flag.Int("devices", 10, "TestDrawnDevices: draw this many clusters")
+	only        = flag.Int("mutant", 0, "with -mutants: put only the fault of this row back")
 )
 
 // leastReached is how many of 300 clusters each drawn field must be in.

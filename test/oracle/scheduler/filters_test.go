@@ -31,6 +31,8 @@ import (
 // and pods that setNode and addPod put into kube-scheduler's own cache.
 type filters struct {
 	ctx      context.Context
+	client   kubernetes.Interface
+	whole    *kubescheduler.Scheduler
 	cache    schedulercache.Cache
 	snapshot *schedulercache.Snapshot
 	profile  schedulerframework.Framework
@@ -42,11 +44,16 @@ type filters struct {
 // newFilters starts a kube-scheduler that schedules nothing of itself. others are the objects that filters look up beside nodes and pods:
 // namespaces and all that has to do with volumes. They stay as they are.
 func newFilters(ctx context.Context, others []runtime.Object) (*filters, error) {
-	ctx = klog.NewContext(ctx, logr.Discard())
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: "nobody.invalid"}) // it is never called
 	if err != nil {
 		return nil, err
 	}
+	return newFiltersWith(ctx, client, others)
+}
+
+// newFiltersWith is newFilters with a client that takes what plugins write when they bind a pod.
+func newFiltersWith(ctx context.Context, client kubernetes.Interface, others []runtime.Object) (*filters, error) {
+	ctx = klog.NewContext(ctx, logr.Discard())
 	factory := informers.NewSharedInformerFactory(client, 0)
 	fixed := map[reflect.Type]*fixedInformer{}
 	byType := map[reflect.Type][]runtime.Object{}
@@ -66,7 +73,7 @@ func newFilters(ctx context.Context, others []runtime.Object) (*filters, error) 
 	if err != nil {
 		return nil, err
 	}
-	f := &filters{ctx: ctx, cache: s.Cache, profile: s.Profiles[corev1.DefaultSchedulerName], nodes: map[string]*corev1.Node{}, fixed: fixed}
+	f := &filters{ctx: ctx, client: client, whole: s, cache: s.Cache, profile: s.Profiles[corev1.DefaultSchedulerName], nodes: map[string]*corev1.Node{}, fixed: fixed}
 	snapshot, ok := f.profile.SnapshotSharedLister().(*schedulercache.Snapshot)
 	if !ok {
 		return nil, fmt.Errorf("kube-scheduler's snapshot is a %T", f.profile.SnapshotSharedLister())
@@ -113,10 +120,14 @@ func (f *filters) refusal(p *corev1.Pod, n *corev1.Node) (plugin, message string
 		f.setNode(n)
 		defer f.setNode(old)
 	}
+	return f.filter(schedulerframework.NewCycleState(), p, n)
+}
+
+// filter is refusal of a node that is in the cache. The cycle's state then has what plugins need to bind the pod.
+func (f *filters) filter(cycle framework.CycleState, p *corev1.Pod, n *corev1.Node) (plugin, message string, err error) {
 	if err := f.cache.UpdateSnapshot(logr.Discard(), f.snapshot); err != nil {
 		return "", "", err
 	}
-	cycle := schedulerframework.NewCycleState()
 	among, status, by := f.profile.RunPreFilterPlugins(f.ctx, cycle, p)
 	switch {
 	case status.Code() == framework.Error:
@@ -181,6 +192,11 @@ func (i *fixedInformer) AddEventHandler(h cache.ResourceEventHandler) (cache.Res
 	}
 	i.handlers = append(i.handlers, h)
 	return i.SharedIndexInformer.AddEventHandler(h) // it is never run, and tells nothing more
+}
+
+// AddEventHandlerWithOptions implements cache.SharedInformer.
+func (i *fixedInformer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, _ cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	return i.AddEventHandler(h)
 }
 
 // change changes or adds an object, and tells all handlers of it.

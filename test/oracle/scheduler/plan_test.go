@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	karpv1alpha1 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha1"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/decide"
@@ -35,7 +36,7 @@ import (
 // kinds knows every kind of a scenario.
 var kinds = func() *runtime.Scheme {
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, karpv1.AddToScheme, kwokv1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientscheme.AddToScheme, karpv1.AddToScheme, karpv1alpha1.AddToScheme, kwokv1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
 			panic(err) // the same kinds twice: a mistake in this file
 		}
