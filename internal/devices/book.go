@@ -3,7 +3,8 @@
 
 // Package devices turns the devices of dynamic resource allocation (resource.k8s.io/v1) into counted resources: amounts that pods request and
 // nodes have, in the manner of extended resources. Amounts are exact: the allocator that kube-scheduler uses finds devices for a group of pods
-// on a node if and only if the node has the amounts that they request. Requests that can't be counted are refused with a reason.
+// on a node if and only if the node has the amounts that they request. Pods whose requests can't be counted together are kept on different nodes, and
+// requests that can't be counted at all are refused with a reason.
 //
 // The package watches nothing and writes nothing. Start reading at Book; layout.go has the rule by which requests become resources.
 package devices

@@ -61,6 +61,9 @@ func signatureOf(list []*asks) *signature {
 // name is the name of the resource that counts how often the devices of a signature that is not simple can be allocated.
 func (s *signature) name() string { return Prefix + s.class() + "#" + shortHash(s.key) }
 
+// mark names a signature in Need.Mark and Need.Apart.
+func (s *signature) mark() string { return shortHash(s.key) }
+
 // class is a class of a signature.
 func (s *signature) class() string {
 	return s.wants[slices.Min(slices.Collect(maps.Keys(s.wants)))].class
@@ -79,10 +82,13 @@ func shortHash(text string) string {
 // overlap. So each of those is a resource: a request asks for n of every union that its set lies within, and a node has as many as it has free
 // devices in the union.
 //
-// Any other signature (constraints, alternatives, capacity, all devices, counters) is a resource of its own, if its devices satisfy no other
-// signature: the number of times that the allocator finds devices for it on the node.
+// Any other signature (constraints, alternatives, capacity, all devices, counters) is a resource of its own: the number of times that the
+// allocator finds devices for it on the node. That number says nothing once pods of another signature have taken some of these devices, so
+// pods of such signatures are kept apart: they get no place on one node.
 type layout struct {
-	text    string // of demand and refused
+	text    string              // of demand, refused and apart
+	apart   map[string][]string // signature's key -> names of the signatures that its pods are kept apart from, sorted
+	marked  map[string]bool     // keys of the signatures that others are kept apart from
 	sets    []*set
 	demand  map[string]map[string]int64 // signature's key -> resource -> amount
 	refused map[string]string           // signature's key -> why
@@ -160,7 +166,7 @@ func (b *Book) refreshWants() {
 }
 
 func (b *Book) newLayout() *layout {
-	l := &layout{demand: map[string]map[string]int64{}, refused: map[string]string{}, counted: map[string]*signature{}}
+	l := &layout{demand: map[string]map[string]int64{}, refused: map[string]string{}, counted: map[string]*signature{}, apart: map[string][]string{}, marked: map[string]bool{}}
 	satisfying := map[*want]map[*kind]bool{}
 	for _, w := range b.wants {
 		satisfying[w] = map[*kind]bool{}
@@ -225,11 +231,12 @@ func (b *Book) newLayout() *layout {
 		if s.admin {
 			of = admins[s]
 		}
-		if with := b.overlapping(s, of, devices); with != nil {
-			l.refused[s.key] = fmt.Sprintf("%s, and other pods request some of the same devices of class %s in another way, which is not supported; use equal claims or distinct classes", s.oddity(), with.class())
-			continue
-		}
 		l.count(s)
+		for _, with := range b.overlapping(s, of, devices) {
+			l.apart[s.key] = append(l.apart[s.key], with.mark())
+			l.marked[with.key] = true
+		}
+		slices.Sort(l.apart[s.key])
 	}
 	b.addSets(l, simple, satisfying)
 
@@ -239,7 +246,7 @@ func (b *Book) newLayout() *layout {
 			l.names[name] = true
 		}
 	}
-	text, _ := json.Marshal([]any{l.demand, l.refused})
+	text, _ := json.Marshal([]any{l.demand, l.refused, l.apart})
 	l.text = string(text)
 	return l
 }
@@ -259,28 +266,6 @@ func odd(kinds map[*kind]bool) bool {
 	return false
 }
 
-// oddity says why a signature is not counted device by device.
-func (s *signature) oddity() string {
-	for _, c := range s.claims {
-		if len(c.Constraints) > 0 {
-			return "a claim has constraints"
-		}
-		for _, r := range c.Requests {
-			switch {
-			case len(r.FirstAvailable) > 0:
-				return "a claim has alternatives (firstAvailable)"
-			case r.Exactly != nil && r.Exactly.AdminAccess != nil && *r.Exactly.AdminAccess:
-				return "it requests devices together with admin access"
-			case r.Exactly != nil && r.Exactly.AllocationMode == resourceapi.DeviceAllocationModeAll:
-				return "a claim requests all devices (allocationMode All)"
-			case r.Exactly != nil && r.Exactly.Capacity != nil:
-				return "a claim requests capacity of a device"
-			}
-		}
-	}
-	return "its devices are partitions or are shared by several claims"
-}
-
 // sharedClass is the class of a request of a signature that devices of no single node satisfy.
 func (b *Book) sharedClass(s *signature) string {
 	class := ""
@@ -294,22 +279,20 @@ func (b *Book) sharedClass(s *signature) string {
 	return class
 }
 
-// overlapping returns the first other signature that asks for devices that s asks for too (its), or for devices that draw on the same counters;
-// nil if there is none.
-func (b *Book) overlapping(s *signature, its map[*kind]bool, devices map[*signature]map[*kind]bool) *signature {
+// overlapping returns the other signatures that ask for devices that s asks for too (its), or for devices that draw on the same counters.
+func (b *Book) overlapping(s *signature, its map[*kind]bool, devices map[*signature]map[*kind]bool) (with []*signature) {
 	tied := maps.Clone(its)
 	for l := range b.links {
 		if its[l.a] {
 			tied[l.b] = true
 		}
 	}
-	var first *signature
 	for other, of := range devices {
-		if other != s && overlap(of, tied) && (first == nil || other.key < first.key) {
-			first = other
+		if other != s && overlap(of, tied) {
+			with = append(with, other)
 		}
 	}
-	return first
+	return with
 }
 
 func overlap(a, b map[*kind]bool) bool {

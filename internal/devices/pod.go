@@ -22,6 +22,8 @@ type Need struct {
 	Amounts     map[string]int64      // resource name -> amount
 	NodeTerms   []corev1.NodeSelector // of allocated claims: a node of the pod matches all of them
 	Node        string                // where claims of the pod are allocated; empty: nowhere yet
+	Mark        string                // names the way in which it requests devices; empty: no pod is kept apart from it
+	Apart       []string              // marks of other pods that may not be on its node, as they request some of the same devices in another way; sorted
 	Unsupported []string              // sentences: why the pod can't be placed
 	Claims      string                // hash of what all claims of the pod ask: the same from their templates to their end, whatever else there is
 }
@@ -31,7 +33,8 @@ type podUse struct {
 	objects   map[string]bool // claims and templates, as keys of Book.users
 	signature string          // key; empty: none
 	bound     bool            // to a node
-	blocked   bool            // kube-scheduler can't place it, whoever uses its claims
+	claims    int
+	blocked   bool // kube-scheduler can't place it, whoever uses its claims
 }
 
 // OfPod returns what a pod needs of devices, and remembers that the pod uses its claims. The Need of a pod without claims is zero. A name with a
@@ -44,7 +47,7 @@ func (b *Book) OfPod(p *corev1.Pod) Need {
 		}
 		return Need{}
 	}
-	use := &podUse{objects: map[string]bool{}}
+	use := &podUse{objects: map[string]bool{}, claims: len(p.Spec.ResourceClaims)}
 	for i := range p.Spec.ResourceClaims {
 		r := &p.Spec.ResourceClaims[i]
 		if r.ResourceClaimTemplateName != nil {
@@ -84,7 +87,10 @@ func (b *Book) OfPod(p *corev1.Pod) Need {
 		need.Unsupported = append(need.Unsupported, reason)
 		return need
 	}
-	need.Amounts = maps.Clone(b.layout.demand[use.signature])
+	need.Amounts, need.Apart = maps.Clone(b.layout.demand[use.signature]), slices.Clone(b.layout.apart[use.signature])
+	if b.layout.marked[use.signature] {
+		need.Mark = b.signatures[use.signature].mark()
+	}
 	return need
 }
 
@@ -147,7 +153,8 @@ func (b *Book) release(u *podUse) {
 }
 
 // asker returns which of the pods that use a claim asks for its devices; the others go where it is. Those that have their node come first when the
-// claim is allocated; a pod that kube-scheduler can't place comes last. Empty: no pod uses it.
+// claim is allocated; a pod that kube-scheduler can't place comes last. Of others, the one with the fewest claims asks: the rest of what it
+// claims may be nowhere. Empty: no pod uses it.
 func (b *Book) asker(c *claim) string {
 	users := b.users["claim "+c.object.Namespace+"/"+c.object.Name]
 	place := func(key string) int {
@@ -161,7 +168,7 @@ func (b *Book) asker(c *claim) string {
 	}
 	first := ""
 	for key := range users {
-		if first == "" || cmp.Or(place(key)-place(first), cmp.Compare(key, first)) < 0 {
+		if first == "" || cmp.Or(place(key)-place(first), b.pods[key].claims-b.pods[first].claims, cmp.Compare(key, first)) < 0 {
 			first = key
 		}
 	}

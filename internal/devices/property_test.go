@@ -25,7 +25,7 @@ func withDefaults(c *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
 // TestCountsAreTheAllocators compares what amounts say of drawn pods on drawn nodes with what the allocator of kube-scheduler finds: devices
 // for all of them exist if and only if their amounts do.
 func TestCountsAreTheAllocators(t *testing.T) {
-	var fit, short, complex, refused, faulty int
+	var fit, short, complex, refused, faulty, apart int
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		drawAllocations(t, w)
@@ -73,9 +73,15 @@ func TestCountsAreTheAllocators(t *testing.T) {
 		free := maps.Clone(b.OfNode(node))
 		counts := true
 		var simple []*resourceapi.ResourceClaim
+		var there []Need
 		for i := range rapid.SampledFrom([]int{2, 1, 3, 4}).Draw(t, "pods") {
 			p := alike[rapid.SampledFrom(countable).Draw(t, "pod")].DeepCopy()
 			need := b.OfPod(p)
+			if slices.ContainsFunc(there, func(other Need) bool { return keepsApart(need, other) || keepsApart(other, need) }) {
+				apart++
+				continue
+			}
+			there = append(there, need)
 			p.Name = fmt.Sprintf("%s-%d", p.Name, i)
 			fits := true
 			for resource, n := range need.Amounts {
@@ -126,11 +132,14 @@ func TestCountsAreTheAllocators(t *testing.T) {
 			}
 		}
 	})
-	t.Logf("simple pods: %d times all fit, %d times they did not; %d others; %d refused; %d with selectors that fail", fit, short, complex, refused, faulty)
-	if fit == 0 || short == 0 || complex == 0 || refused == 0 {
-		t.Errorf("nothing to check: %d fit, %d short, %d complex, %d refused", fit, short, complex, refused)
+	t.Logf("simple pods: %d times all fit, %d times they did not; %d others; %d refused; %d with selectors that fail; %d kept apart", fit, short, complex, refused, faulty, apart)
+	if fit == 0 || short == 0 || complex == 0 || refused == 0 || apart == 0 {
+		t.Errorf("nothing to check: %d fit, %d short, %d complex, %d refused, %d apart", fit, short, complex, refused, apart)
 	}
 }
+
+// keepsApart reports whether pods of the first kind may not be on a node with one of the other.
+func keepsApart(a, b Need) bool { return b.Mark != "" && slices.Contains(a.Apart, b.Mark) }
 
 // isFaulty reports whether a selector fails on a device of a node.
 func isFaulty(b *Book, node string) bool {

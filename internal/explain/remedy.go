@@ -76,6 +76,9 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 		}
 		return one(pod, "spec.affinity.podAffinity["+plan.DetailOf[plan.OfPodAffinity](r).TopologyKey+"]", plan.Remove, "")
 	case plan.PodAntiAffinity:
+		if plan.DetailOf[plan.OfPodAntiAffinity](r).OfDevices {
+			return nil
+		}
 		var out []plan.Change
 		key := plan.DetailOf[plan.OfPodAntiAffinity](r).TopologyKey
 		if slices.ContainsFunc(c.AntiAffinity, func(t model.PodTerm) bool { return t.TopologyKey == key }) {

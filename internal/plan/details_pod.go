@@ -133,6 +133,7 @@ type (
 		DaemonSet   Object `subject:"%s"` // whose pods conflict
 		TopologyKey string `key:"%s"`
 		OfOthers    bool   `want:"a domain without a pod whose term selects this one|a domain without a pod that the term selects"`
+		OfDevices   bool   `want:", which requests some of the same devices in another way"` // no pod's own term
 		Daemons     bool   `have:"the DaemonSet has a pod on every node|none with room"`
 	}
 	// OfHostPort is a port of the node, or a disk that the pod names itself, that a DaemonSet's pod has on every node.

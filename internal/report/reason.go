@@ -190,7 +190,10 @@ func sentence(r plan.Reason) string {
 		d := plan.DetailOf[plan.OfPodAntiAffinity](r)
 		domain := labelName(d.TopologyKey)
 		s := "the pod's anti-affinity allows no " + domain + " with a matching pod; every " + domain + " with free capacity has one"
-		if d.OfOthers {
+		switch {
+		case d.OfDevices:
+			s = "pods that request some of the same devices in another way run on every " + domain + " with free capacity"
+		case d.OfOthers:
 			s = "other pods' anti-affinity excludes the pod from every " + domain + " with free capacity"
 		}
 		return s + with(" (", objectName(d.DaemonSet), ")")

@@ -92,7 +92,8 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 	}
 	c.HostPorts = hostPorts(s)
 	bare := slices.Clone(c.Requests) // without devices: how these are counted depends on the other pods and on the nodes that there are
-	allocated, claims := t.resourceClaims(c, p)
+	need := t.resourceClaims(c, p)
+	claims := need.Claims
 	if gang, why := t.gangOf(p); why != "" {
 		c.Unsolved = append(c.Unsolved, why)
 	} else {
@@ -101,12 +102,13 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 	c.Unsolved = append(c.Unsolved, undeclaredFeatures(s)...)
 	c.Volumes = volume.OfPod(p, t.volumes())
 	c.Request = t.consumed(p).Request
-	anywhere := c.Terms // but for where its devices are
-	c.Terms = within(c.Terms, allocated)
+	anywhere, labels, anti := c.Terms, c.Labels, c.AntiAffinity // but for where its devices are, and who else has some
+	c.Terms = within(c.Terms, need.NodeTerms)
+	c.KeepApart(need.Mark, need.Apart)
 	c.Key = classText(c, t.Table.Names())
 	if _, hashed := c.Labels[appsv1.DefaultDeploymentUniqueLabelKey]; hashed || len(c.Volumes) > 0 || c.HasClaims {
 		slot := *c
-		slot.Terms, slot.Requests = anywhere, bare
+		slot.Terms, slot.Requests, slot.Labels, slot.AntiAffinity = anywhere, bare, labels, anti
 		slot.Volumes = make([]model.Volume, len(c.Volumes))
 		for i, v := range c.Volumes {
 			slot.Volumes[i] = model.Volume{Claim: v.Claim}
@@ -125,7 +127,7 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 	}
 	if isOfTemplate(c.Labels) {
 		alike := *c
-		alike.Labels = maps.Clone(c.Labels)
+		alike.Labels, alike.AntiAffinity = maps.Clone(labels), anti
 		maps.DeleteFunc(alike.Labels, func(k, _ string) bool { return slices.Contains(ownLabels, k) })
 		alike.Terms, alike.Requests = anywhere, bare
 		alike.Volumes = make([]model.Volume, len(c.Volumes))

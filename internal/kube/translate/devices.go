@@ -329,11 +329,10 @@ func (t *Translator) DeviceAnnotations(annotations map[string]string, allocatabl
 	return out
 }
 
-// resourceClaims adds to a class what a pod needs of devices. It returns where the pod must go for devices that are allocated to it, all of which
-// must match, and what its claims ask, which tells it from other pods.
-func (t *Translator) resourceClaims(c *model.Class, p *corev1.Pod) (allocated []corev1.NodeSelector, claims string) {
+// resourceClaims adds to a class what a pod needs of devices, but for where it must go and which pods it is kept apart from.
+func (t *Translator) resourceClaims(c *model.Class, p *corev1.Pod) devices.Need {
 	if len(p.Spec.ResourceClaims) == 0 {
-		return nil, ""
+		return devices.Need{}
 	}
 	c.HasClaims = true
 	var known *Devices
@@ -343,7 +342,7 @@ func (t *Translator) resourceClaims(c *model.Class, p *corev1.Pod) (allocated []
 	}
 	if known == nil {
 		c.Unsolved = append(c.Unsolved, "spec.resourceClaims: "+cmp.Or(why, "devices were not read"))
-		return nil, ""
+		return devices.Need{}
 	}
 	need := known.OfPod(p)
 	for _, why := range need.Unsupported {
@@ -359,7 +358,7 @@ func (t *Translator) resourceClaims(c *model.Class, p *corev1.Pod) (allocated []
 			c.Unsolved = append(c.Unsolved, fmt.Sprintf("spec.resourceClaims: %s is one kind of device more than are looked at", name))
 		}
 	}
-	return need.NodeTerms, need.Claims
+	return need
 }
 
 // withClaims adds to a key of a class without its devices what the claims ask.

@@ -74,7 +74,7 @@ func (t *offerTally) passesPlace(o *problem.Offer) bool {
 		t.volume, t.elsewhere = true, t.elsewhere || o.Available
 		return false
 	}
-	if r := t.s.explainDaemons(t.class, o); r != nil {
+	if r := t.s.Inst.DaemonRefusal(t.class, o); r != nil {
 		t.beside = r
 		return false
 	}
@@ -183,18 +183,6 @@ func keptVolume(c *problem.Class) *plan.Reason {
 		}
 	}
 	return nil
-}
-
-// explainDaemons says which DaemonSet's pod keeps the class off the nodes of an offer; nil if none does.
-func (s *Explainer) explainDaemons(c *problem.Class, o *problem.Offer) *plan.Reason {
-	name, key, own, near := s.Inst.DaemonRefusal(c, o)
-	switch {
-	case name == "":
-		return nil
-	case near:
-		return &plan.Reason{Code: plan.PodAffinity, Detail: plan.OfPodAffinity{DaemonSet: name, TopologyKey: key, Daemons: true}}
-	}
-	return &plan.Reason{Code: plan.PodAntiAffinity, Detail: plan.OfPodAntiAffinity{DaemonSet: name, TopologyKey: key, OfOthers: !own, Daemons: true}}
 }
 
 // groupFull says that the node group of an offering has as many machines as it may.

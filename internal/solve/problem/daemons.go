@@ -48,12 +48,12 @@ func (s *problemCompiler) daemonRulesOf(c *model.Class) *daemonRules {
 func (s *Input) apartFrom(c, daemon *model.Class) *apartFrom {
 	for i := range c.AntiAffinity {
 		if t := &c.AntiAffinity[i]; s.SelectorMatches(&t.Selector, daemon) {
-			return &apartFrom{topologyKey: t.TopologyKey, own: true}
+			return &apartFrom{topologyKey: t.TopologyKey, own: true, ofDevices: t.Selector.IsOfDevices()}
 		}
 	}
 	for i := range daemon.AntiAffinity {
 		if t := &daemon.AntiAffinity[i]; s.SelectorMatches(&t.Selector, c) {
-			return &apartFrom{topologyKey: t.TopologyKey}
+			return &apartFrom{topologyKey: t.TopologyKey, ofDevices: t.Selector.IsOfDevices()}
 		}
 	}
 	return nil
@@ -142,24 +142,24 @@ func (s *Instance) OfferAdmits(f *nodeFilter, o *Offer) bool {
 	return f.Passes(&s.in.Keys, o.Labels, nil, "") && (f.daemons == nil || s.admitBeside(f.daemons, o.Labels, s.standing(&s.in.Given.Pools[o.Pool], o.Labels)))
 }
 
-// DaemonRefusal names the DaemonSet, as daemonset/namespace/name, whose pod keeps a class off the nodes of an offer: by an anti-affinity term
-// over the topology key, which is the class's own or the DaemonSet's. With near it names one beside which the class must be and that
-// does not stand there. It is empty if none does.
-func (s *Instance) DaemonRefusal(c *Class, o *Offer) (name plan.Object, topologyKey string, own, near bool) {
+// DaemonRefusal says which DaemonSet's pod keeps a class off the nodes of an offer, by an anti-affinity term of one of the two, or because the
+// class must be beside it and it does not stand there; nil if none does.
+func (s *Instance) DaemonRefusal(c *Class, o *Offer) *plan.Reason {
 	r := c.Filter.daemons
 	if r == nil {
-		return "", "", false, false
+		return nil
 	}
 	standing := s.standing(&s.in.Given.Pools[o.Pool], o.Labels)
 	for _, i := range standing {
 		if r.apart != nil && r.apart[i] != nil {
-			d := s.Daemons[i].Spec
-			return plan.ObjectOf("daemonset", d.Namespace+"/"+d.Name), r.apart[i].topologyKey, r.apart[i].own, false
+			d, x := s.Daemons[i].Spec, r.apart[i]
+			return &plan.Reason{Code: plan.PodAntiAffinity, Detail: plan.OfPodAntiAffinity{
+				DaemonSet: plan.ObjectOf("daemonset", d.Namespace+"/"+d.Name), TopologyKey: x.topologyKey, OfOthers: !x.own, OfDevices: x.ofDevices, Daemons: true}}
 		}
 	}
 	if s.admitBeside(r, o.Labels, standing) {
-		return "", "", false, false
+		return nil
 	}
 	d := s.Daemons[slices.Index(r.near, true)].Spec
-	return plan.ObjectOf("daemonset", d.Namespace+"/"+d.Name), r.terms[0].name, true, true
+	return &plan.Reason{Code: plan.PodAffinity, Detail: plan.OfPodAffinity{DaemonSet: plan.ObjectOf("daemonset", d.Namespace+"/"+d.Name), TopologyKey: r.terms[0].name, Daemons: true}}
 }

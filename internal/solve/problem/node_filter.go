@@ -188,6 +188,7 @@ type daemonRules struct {
 type apartFrom struct {
 	topologyKey string
 	own         bool // the term is the class's; otherwise the DaemonSet's
+	ofDevices   bool // both request some of the same devices in different ways
 }
 
 // affinityTerm is the topology key of one term of required affinity, and the domains in which pods that meet it stand.

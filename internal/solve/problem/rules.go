@@ -71,6 +71,7 @@ type Rule struct {
 	Key             int    // of labelTable, or HostKey
 	TopologyKey     string // the name of key
 	OfGang          bool   // it stands for the domain that a gang shares
+	OfDevices       bool   // it keeps apart pods that request some of the same devices in different ways
 	SelectsOwnPods  bool   // pods of the class count themselves
 	Hard            bool   // refuses a domain; a spread with ScheduleAnyway does not
 	Scope           *Scope

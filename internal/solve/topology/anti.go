@@ -124,7 +124,7 @@ func (t *topologyCompiler) ownerCounters(x *antiTerm) (all, exempting int) {
 func (t *topologyCompiler) compileAntiAffinity(c *problem.Class, add func(problem.Rule)) {
 	for _, x := range antiTermsOf(c.Spec) {
 		self := t.in.SelectorMatches(&x.selector, c.Spec)
-		r := problem.Rule{Kind: problem.RuleAnti, Counter: t.counterFor(x.topologyKey, false, false, x.selector), TopologyKey: x.topologyKey, Hard: true, SelectsOwnPods: self}
+		r := problem.Rule{Kind: problem.RuleAnti, Counter: t.counterFor(x.topologyKey, false, false, x.selector), TopologyKey: x.topologyKey, OfDevices: x.selector.IsOfDevices(), Hard: true, SelectsOwnPods: self}
 		if x.exemptKey != "" {
 			sel := x.exemptSelector()
 			r.SelectsOwnPods = self && !t.in.SelectorMatches(&sel, c.Spec)

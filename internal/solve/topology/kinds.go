@@ -54,7 +54,7 @@ var kinds = [...]kind{
 		}},
 	problem.RuleAnti: {allows: antiAllows, countsUncertain: true, oneWhereOpen: true, unpriced: isUnpricedAffinity,
 		reason: func(r *problem.Rule) plan.Reason {
-			return plan.Reason{Code: plan.PodAntiAffinity, Detail: plan.OfPodAntiAffinity{TopologyKey: r.TopologyKey}}
+			return plan.Reason{Code: plan.PodAntiAffinity, Detail: plan.OfPodAntiAffinity{TopologyKey: r.TopologyKey, OfDevices: r.OfDevices}}
 		}},
 	problem.RuleAntiOfOthers: {allows: antiOfOthersAllows, countsUncertain: true, unpriced: isUnpricedAffinity, reason: othersApart},
 	problem.RulePreference:   {},
@@ -71,7 +71,7 @@ func isUnpricedAffinity(*problem.Class, *problem.Rule) string { return unpricedA
 
 // othersApart is the reason for a rule that other pods have against these.
 func othersApart(r *problem.Rule) plan.Reason {
-	return plan.Reason{Code: plan.PodAntiAffinity, Detail: plan.OfPodAntiAffinity{TopologyKey: r.TopologyKey, OfOthers: true}}
+	return plan.Reason{Code: plan.PodAntiAffinity, Detail: plan.OfPodAntiAffinity{TopologyKey: r.TopologyKey, OfOthers: true, OfDevices: r.OfDevices}}
 }
 
 // kindsBySuspicion are the kinds in the order in which they are held to be what kept a pod away, where each alone would

@@ -153,7 +153,7 @@ func (t *topologyCompiler) rulesAgainst(k *labelEquivalence, c *model.Class) {
 		if x.key != problem.HostKey {
 			name = t.in.Keys.Keys[x.key]
 		}
-		r := problem.Rule{Kind: problem.RuleAntiOfOthers, Counter: id, Key: x.key, TopologyKey: name, Hard: true}
+		r := problem.Rule{Kind: problem.RuleAntiOfOthers, Counter: id, Key: x.key, TopologyKey: name, OfDevices: x.selectors[0].IsOfDevices(), Hard: true}
 		if x.key == problem.HostKey {
 			k.hostRules = append(k.hostRules, r)
 		} else {
