@@ -174,14 +174,14 @@ func (d *deviceDrawing) machine(i int) {
 func (d *deviceDrawing) gpus(n int) devices.TypeSlice {
 	t := devices.TypeSlice{Driver: gpuDriver}
 	model, memory := d.one("a", "b"), d.one("16Gi", "40Gi", "80Gi")
-	partitions, sharing := d.has("partitions", 2), d.has("sharing", 2)
+	partitions, sharing, tainted := d.has("partitions", 2), d.has("sharing", 2), d.has("taints", 3)
 	add := func(name, profile string, numa int, size string) *resourceapi.Device {
 		x := resourceapi.Device{Name: name, Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"profile": {StringValue: &profile}, numaKey: {IntValue: pointer(int64(numa))}},
 			Capacity: map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {Value: resource.MustParse(size)}}}
 		if !d.has("broken selectors", 6) {
 			x.Attributes["model"] = resourceapi.DeviceAttribute{StringValue: &model}
 		}
-		if d.has("taints", 5) {
+		if tainted || d.has("taints", 5) {
 			x.Taints = []resourceapi.DeviceTaint{{Key: "broken", Effect: resourceapi.DeviceTaintEffect(d.one("NoSchedule", "NoExecute", "None"))}}
 		}
 		t.Devices = append(t.Devices, x)
