@@ -88,6 +88,7 @@ type Cloud struct {
 	activities   *shelf[activity]
 	messages     *shelf[message]
 	told         *shelf[toldState]
+	shifts       *shelf[shift]
 	faults       []*activeFault
 	calls        map[string]*Calls
 	inFlight     map[string]time.Time // messages received and not deleted, until when they are hidden; in memory only
@@ -130,6 +131,7 @@ func New(c *catalog.Catalog, s Settings, clock cloud.Clock, log *slog.Logger) (*
 	a.activities = newShelf[activity](a, "activity")
 	a.messages = newShelf[message](a, "message")
 	a.told = newShelf[toldState](a, "told")
+	a.shifts = newShelf[shift](a, "shift")
 	return a, nil
 }
 

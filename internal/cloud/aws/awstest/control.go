@@ -28,6 +28,8 @@ import (
 //	POST   /_aws/releases      Release        Amazon publishes images
 //	POST   /_aws/reservations  Reservation    answers it with its id
 //	POST   /_aws/cancel        Cancellation   ends a reservation before its time
+//	POST   /_aws/shifts        Shift          starts a zonal shift of the cluster; answers it with its id
+//	POST   /_aws/shifts/end    ShiftEnd       ends zonal shifts before their time
 //	PUT    /_aws/groups        Group          makes or changes an Auto Scaling group
 //	GET    /_aws/groups                       answers GroupList
 //	POST   /_aws/upgrade       Upgrade        EKS upgrades a managed node group; answers GroupSeen
@@ -121,6 +123,8 @@ func (c *Cloud) control(mux *http.ServeMux) {
 	mux.HandleFunc("POST /_aws/releases", controlled(c, true, (*tx).release))
 	mux.HandleFunc("POST /_aws/reservations", controlled(c, true, (*tx).reserve))
 	mux.HandleFunc("POST /_aws/cancel", controlled(c, true, (*tx).cancelReservation))
+	mux.HandleFunc("POST /_aws/shifts", controlled(c, true, (*tx).startShift))
+	mux.HandleFunc("POST /_aws/shifts/end", controlled(c, true, (*tx).endShift))
 	mux.HandleFunc("PUT /_aws/groups", controlled(c, true, (*tx).defineGroup))
 	mux.HandleFunc("GET /_aws/groups", controlled(c, false, func(t *tx, _ struct{}) (GroupList, error) { return t.listGroups(), nil }))
 	mux.HandleFunc("POST /_aws/upgrade", controlled(c, true, (*tx).upgrade))

@@ -2,7 +2,7 @@
 // Copyright 2026 The Dovetail Authors
 
 // Package awstest is Amazon Web Services without machines: a server on loopback that speaks the protocols of EC2, Auto Scaling,
-// SSM, SQS, IAM, STS, EKS and the Price List, for the calls that Dovetail makes. Its instances are the machines of
+// SSM, SQS, IAM, STS, EKS, ARC zonal shift and the Price List, for the calls that Dovetail makes. Its instances are the machines of
 // cloud/machines, so an instance that it starts appears as a Node. A product, what `dovetail-sandbox up --cloud aws` buys from, and
 // not a mock.
 //

@@ -108,6 +108,10 @@ func services(c *Cloud) []*wire.Service {
 			Operations: map[string]*wire.Operation{"DescribeServices": read(c, (*tx).describeServices), "GetProducts": read(c, (*tx).getProducts)},
 		},
 		{
+			Name: "arc-zonal-shift", Protocol: wire.RESTJSON, Throttled: "ThrottlingException", Denied: "AccessDeniedException",
+			Operations: map[string]*wire.Operation{"GetManagedResource": read(c, (*tx).getManagedResource).At("GET", "/managedresources/{resourceIdentifier}")},
+		},
+		{
 			Name: "eks", Protocol: wire.RESTJSON, Throttled: "ThrottlingException", Denied: "AccessDeniedException",
 			Operations: map[string]*wire.Operation{
 				"DescribeCluster":       read(c, (*tx).describeCluster).At("GET", "/clusters/{name}"),

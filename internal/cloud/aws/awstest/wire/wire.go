@@ -121,7 +121,7 @@ func (s *Service) Read(r *http.Request) (action string, op *Operation, in any, e
 		return action, op, in, err
 	}
 	for name, o := range s.Operations {
-		if values, ok := matchPath(o.Path, r.URL.Path); ok && r.Method == o.Method {
+		if values, ok := matchPath(o.Path, r.URL.EscapedPath()); ok && r.Method == o.Method {
 			if in, err = decodeJSON(body, o.In); err != nil {
 				return name, o, nil, err
 			}
@@ -140,7 +140,7 @@ func (s *Service) Read(r *http.Request) (action string, op *Operation, in any, e
 	return "", nil, nil, &Error{Code: "UnrecognizedClientException", Message: r.Method + " " + r.URL.Path, Status: http.StatusNotFound}
 }
 
-// matchPath matches /clusters/{name} and the like.
+// matchPath matches /clusters/{name} and the like with a path as it was sent: a value may have escaped slashes.
 func matchPath(pattern, path string) (map[string]string, bool) {
 	want, have := strings.Split(pattern, "/"), strings.Split(strings.TrimSuffix(path, "/"), "/")
 	if len(want) != len(have) {
@@ -148,9 +148,13 @@ func matchPath(pattern, path string) (map[string]string, bool) {
 	}
 	values := map[string]string{}
 	for i, w := range want {
+		value, err := url.PathUnescape(have[i])
+		if err != nil {
+			return nil, false
+		}
 		if strings.HasPrefix(w, "{") {
-			values[strings.Trim(w, "{}")] = have[i]
-		} else if w != have[i] {
+			values[strings.Trim(w, "{}")] = value
+		} else if w != value {
 			return nil, false
 		}
 	}
