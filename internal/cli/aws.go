@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -31,7 +30,7 @@ type awsFlags struct {
 var awsVariables = []struct{ flag, variable string }{
 	{"cluster-name", "CLUSTER_NAME"}, {"cluster-endpoint", "CLUSTER_ENDPOINT"}, {"cluster-ca-bundle", "CLUSTER_CA_BUNDLE"},
 	{"interruption-queue", "INTERRUPTION_QUEUE"}, {"vm-memory-overhead-percent", "VM_MEMORY_OVERHEAD_PERCENT"}, {"reserved-enis", "RESERVED_ENIS"},
-	{"isolated-vpc", "ISOLATED_VPC"}, {"disable-dry-run", "DISABLE_DRY_RUN"}, {"ami-refresh-interval", "AMI_REFRESH_INTERVAL"},
+	{"isolated-vpc", "ISOLATED_VPC"}, {"disable-dry-run", "DISABLE_DRY_RUN"}, {"enable-zonal-shift", "ENABLE_ZONAL_SHIFT"}, {"ami-refresh-interval", "AMI_REFRESH_INTERVAL"},
 	{"subnet-refresh-interval", "SUBNET_REFRESH_INTERVAL"}, {"default-instance-profile", "AWS_DEFAULT_INSTANCE_PROFILE"},
 }
 
@@ -49,6 +48,7 @@ func (f *awsFlags) add(g *pflag.FlagSet) {
 	g.IntVar(&c.ReservedENIs, "reserved-enis", c.ReservedENIs, "Number of network interfaces per instance that are not used for pod IPs (RESERVED_ENIS)")
 	g.BoolVar(&c.IsolatedVPC, "isolated-vpc", false, "Use built-in prices instead of the AWS Price List API (ISOLATED_VPC)")
 	g.BoolVar(&c.DisableDryRun, "disable-dry-run", false, "Do not check EC2 permissions with dry-run requests in advance (DISABLE_DRY_RUN)")
+	g.BoolVar(&c.ZonalShift, "enable-zonal-shift", false, "Launch nothing in zones that an ARC zonal shift moves the EKS cluster away from, and leave nodes there unchanged until it ends. Needs arc-zonal-shift:GetManagedResource (ENABLE_ZONAL_SHIFT)")
 	g.DurationVar(&c.AMIRefresh, "ami-refresh-interval", c.AMIRefresh, "How long discovered AMIs are cached (AMI_REFRESH_INTERVAL)")
 	g.DurationVar(&c.SubnetRefresh, "subnet-refresh-interval", c.SubnetRefresh, "How long discovered subnets are cached (SUBNET_REFRESH_INTERVAL)")
 }
@@ -63,9 +63,6 @@ func (f *awsFlags) read(getenv func(string) string) (awsapi.Config, error) {
 		if err := f.flags.Set(v.flag, value); err != nil {
 			return *f.config, exit{2, fmt.Errorf("environment variable %s: %q: %s", v.variable, value, wanted(f.flags.Lookup(v.flag)))}
 		}
-	}
-	if on, err := strconv.ParseBool(getenv("ENABLE_ZONAL_SHIFT")); err == nil && on {
-		slog.Warn("environment variable has no effect", "variable", "ENABLE_ZONAL_SHIFT", "why", "zonal shift is not served")
 	}
 	var err error
 	if f.config.KubeletExpressions, err = isGateOn(f.gates, gateNodeClassCEL); err != nil {

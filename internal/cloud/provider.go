@@ -6,6 +6,7 @@ package cloud
 import (
 	"context"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -105,6 +106,8 @@ type LaunchRequest struct {
 	// Unavailable are offerings that had no capacity a moment ago. A provider asks for none of them, but where it has asked for this claim
 	// before, and answers InsufficientCapacity that names them if there is no other. The caller must not change it.
 	Unavailable map[OfferingKey]bool
+	// ShiftedZones are zones in which nothing is launched now, available or not.
+	ShiftedZones []string
 	// Following is how many more launches from the same node group are about to be asked for, their claims being under way: a provider
 	// that serves several at once may wait a moment for them.
 	Following int
@@ -177,8 +180,12 @@ func (k OfferingKey) Less(o OfferingKey) bool {
 	return !k.Full && o.Full
 }
 
-// IsUnavailable reports whether an offering of a node group had no capacity a moment ago, in this group or in any.
+// IsUnavailable reports whether nothing is launched now in an offering of a node group: it had no capacity a moment ago, in this group
+// or in any, or its zone is shifted away from. The group is empty for an offering of the cloud's.
 func (r *LaunchRequest) IsUnavailable(k OfferingKey, group string) bool {
+	if slices.Contains(r.ShiftedZones, k.Zone) {
+		return true
+	}
 	alone := k
 	alone.Group = group
 	full := alone
@@ -289,6 +296,15 @@ type QuotaTeller interface {
 	ReachedQuota(t *model.InstanceType, capacityType string) string
 }
 
+// ZoneShifter is a provider whose cloud is told to move the cluster away from impaired zones. SetAside keeps launches out of them.
+type ZoneShifter interface {
+	// ZonalShifts returns the shifts in effect now, as last read, by zone. It calls nothing.
+	ZonalShifts() []model.ZonalShift
+
+	// WatchZonalShifts keeps what ZonalShifts returns up to date until the context ends, and calls changed after each change.
+	WatchZonalShifts(ctx context.Context, changed func())
+}
+
 // Decorator is a Provider around another one.
 type Decorator interface {
 	Provider
@@ -296,7 +312,7 @@ type Decorator interface {
 }
 
 // As finds an optional interface (Drifter, Repairer, Rebooter, Interrupter, Learner, ClassStatuser, ClassEnder,
-// QuotaTeller) in a provider or in what it decorates.
+// QuotaTeller, ZoneShifter) in a provider or in what it decorates.
 func As[T any](p Provider) (T, bool) {
 	for {
 		if t, ok := p.(T); ok {

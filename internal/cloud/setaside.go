@@ -20,13 +20,14 @@ const SetAsideFor = 3 * time.Minute
 const fullFor = 15 * time.Second
 
 // SetAside remembers the offerings that had no capacity, and shows them as not available until their time is up. It forgets
-// them with the process: the cloud then says so again.
+// them with the process: the cloud then says so again. Offerings in zones that a zonal shift moves away from are not available either.
 type SetAside struct {
 	Provider
 	clock Clock
 	ttl   time.Duration
 
 	mu      sync.Mutex
+	shifts  []model.ZonalShift // by which overlay was made
 	until   map[OfferingKey]time.Time
 	overlay map[sliceID][]*model.InstanceType // of the offerings set aside now; emptied when those change
 	under   map[sliceID][]*model.InstanceType // by what Offerings and Mark have returned: what that was made from
@@ -103,8 +104,9 @@ func (s *SetAside) expire() {
 func (s *SetAside) Launch(ctx context.Context, requests []LaunchRequest) []LaunchResult {
 	known := s.now()
 	told := slices.Clone(requests)
+	shifted := s.shiftedZones()
 	for i := range told {
-		told[i].Unavailable = known
+		told[i].Unavailable, told[i].ShiftedZones = known, shifted
 	}
 	results := s.Provider.Launch(ctx, told)
 	for _, r := range results {
@@ -112,9 +114,25 @@ func (s *SetAside) Launch(ctx context.Context, requests []LaunchRequest) []Launc
 		if KindOf(r.Err) == InsufficientCapacity {
 			found = slices.Concat(found, OfferingsOf(r.Err))
 		}
-		s.Set(slices.DeleteFunc(slices.Clone(found), func(k OfferingKey) bool { return known[k] })...) // nobody asked for those
+		s.Set(slices.DeleteFunc(slices.Clone(found), func(k OfferingKey) bool { return known[k] || slices.Contains(shifted, k.Zone) })...) // nobody asked for those
 	}
 	return results
+}
+
+// zonalShifts returns the zonal shifts in effect now.
+func (s *SetAside) zonalShifts() []model.ZonalShift {
+	if z, ok := As[ZoneShifter](s.Provider); ok {
+		return z.ZonalShifts()
+	}
+	return nil
+}
+
+// shiftedZones returns the zones that are shifted away from now.
+func (s *SetAside) shiftedZones() (out []string) {
+	for _, z := range s.zonalShifts() {
+		out = append(out, z.Zone)
+	}
+	return out
 }
 
 // now returns the offerings set aside now; nil: none.
@@ -150,10 +168,14 @@ func (s *SetAside) Mark(types []*model.InstanceType) []*model.InstanceType {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire()
+	if shifts := s.zonalShifts(); !slices.Equal(shifts, s.shifts) {
+		s.shifts = shifts
+		clear(s.overlay)
+	}
 	if below, ok := s.under[idOf(types)]; ok {
 		types = below
 	}
-	if len(s.until) == 0 {
+	if len(s.until) == 0 && len(s.shifts) == 0 {
 		return types
 	}
 	id := idOf(types)
@@ -177,7 +199,7 @@ func (s *SetAside) Mark(types []*model.InstanceType) []*model.InstanceType {
 // idOf returns the identity of a slice with at least one element.
 func idOf(types []*model.InstanceType) sliceID { return sliceID{&types[0], len(types)} }
 
-// mark returns types with the offerings not available that are set aside. The caller holds mu.
+// mark returns types with the offerings not available that are set aside, or in zones shifted away from. The caller holds mu.
 func (s *SetAside) mark(types []*model.InstanceType) []*model.InstanceType {
 	quotas, hasQuotas := As[QuotaTeller](s.Provider)
 	out := types
@@ -185,23 +207,31 @@ func (s *SetAside) mark(types []*model.InstanceType) []*model.InstanceType {
 	for k := range s.until {
 		byType[k.InstanceType] = append(byType[k.InstanceType], k)
 	}
+	withdraw := func(i, j int) *model.Offering {
+		t := types[i]
+		if &out[0] == &types[0] {
+			out = append([]*model.InstanceType(nil), types...)
+		}
+		if out[i] == t {
+			changed := *t
+			changed.Offerings = append([]model.Offering(nil), t.Offerings...)
+			out[i] = &changed
+		}
+		out[i].Offerings[j].Available = false
+		return &out[i].Offerings[j]
+	}
 	for i, t := range types {
 		for j, o := range t.Offerings {
+			if z := slices.IndexFunc(s.shifts, func(z model.ZonalShift) bool { return z.Zone == o.Zone }); z >= 0 {
+				withdraw(i, j).Shift = &s.shifts[z]
+			}
 			for _, k := range byType[t.Name] {
 				if !o.Available || o.Zone != k.Zone || o.CapacityType != k.CapacityType || k.Group != "" && k.Group != o.Labels[model.LabelNodeGroup] {
 					continue
 				}
-				if &out[0] == &types[0] {
-					out = append([]*model.InstanceType(nil), types...)
-				}
-				if out[i] == t {
-					changed := *t
-					changed.Offerings = append([]model.Offering(nil), t.Offerings...)
-					out[i] = &changed
-				}
-				out[i].Offerings[j].Available = false
+				set := withdraw(i, j)
 				if hasQuotas {
-					out[i].Offerings[j].Quota = quotas.ReachedQuota(t, o.CapacityType)
+					set.Quota = quotas.ReachedQuota(t, o.CapacityType)
 				}
 			}
 		}

@@ -139,6 +139,7 @@ type Snapshot struct {
 	Ending        map[string]time.Time      // since when a namespace is being deleted: no pod is created in it any more
 	Instances     []*Instance               // by provider id; from the last List
 	InstancesAt   time.Time                 // when that List was asked for; zero: never
+	Shifts        []ZonalShift              // in effect, by zone; nothing is launched in these zones
 	Drift         map[string]string         // by claim uid: why its machine is not what its node class asks for; empty: it is; absent: not asked
 	InFlight      map[ActionKey]time.Time   // actions begun whose effect has not come back yet
 	Failures      map[string]LaunchFailure  // of the last launch, by claim uid

@@ -74,14 +74,15 @@ func IsCloudLabel(key string, types []*InstanceType) bool {
 // Offering is where, how and for how much a type can be had.
 type Offering struct {
 	Zone         string
-	CapacityType string // on-demand, spot, reserved
-	PriceMicro   int64  // micro-dollars per hour
-	Available    bool   // false: set aside, out of capacity
-	Quota        string // Available false: the reached quota of the account that it would count against, and what to do; empty: none is known
-	Labels       Labels // further labels the node will bear, e.g. a reservation id; may be nil
-	Remaining    int64  // for reserved capacity and node groups: how many more can be had; negative: not limited
-	Most         int64  // of a node group: how many machines it may have; 0: not known
-	Modelled     bool   // the price is a model's, not a published one; said wherever it is shown
+	CapacityType string      // on-demand, spot, reserved
+	PriceMicro   int64       // micro-dollars per hour
+	Available    bool        // false: set aside, out of capacity
+	Shift        *ZonalShift // Available false: the zonal shift away from Zone; nil: there is none
+	Quota        string      // Available false: the reached quota of the account that it would count against, and what to do; empty: none is known
+	Labels       Labels      // further labels the node will bear, e.g. a reservation id; may be nil
+	Remaining    int64       // for reserved capacity and node groups: how many more can be had; negative: not limited
+	Most         int64       // of a node group: how many machines it may have; 0: not known
+	Modelled     bool        // the price is a model's, not a published one; said wherever it is shown
 
 	PriceOverlay   string // the NodeOverlay that sets PriceMicro; empty: it is the provider's price
 	ListPriceMicro int64  // with PriceOverlay: the provider's price

@@ -129,6 +129,12 @@ func (s *State) SetDrift(reasons map[string]string) {
 	s.counts.Supply++
 }
 
+// SetZonalShifts replaces the zonal shifts in effect, by zone.
+func (s *State) SetZonalShifts(list []model.ZonalShift) {
+	s.shifts = list
+	s.counts.Supply++
+}
+
 // SetDaemon adds or changes a DaemonSet.
 func (s *State) SetDaemon(d *model.Daemon) {
 	q := *d

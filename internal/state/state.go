@@ -60,6 +60,7 @@ type State struct {
 
 	resources *ResourceTable
 	classes   classTable
+	shifts    []model.ZonalShift             // replaced, never changed
 	drift     map[string]string              // by claim uid, as last asked; replaced, never changed
 	failures  map[string]model.LaunchFailure // by claim uid
 	unmade    []model.UnmadeClaim            // replaced, never changed
@@ -125,6 +126,7 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 		Ending:        s.namespaces.ending,
 		Instances:     s.instances.list,
 		InstancesAt:   s.instances.at,
+		Shifts:        s.shifts,
 		Drift:         s.drift,
 		InFlight:      s.InFlight.list(now),
 		Failures:      maps.Clone(s.failures),

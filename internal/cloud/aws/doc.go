@@ -18,7 +18,8 @@
 //
 //	awsapi < catalogue < nodeclass < offering < launch < fleet, asg
 //	awsapi < instances < launch, interruption
-//	fleet, asg, interruption < aws
+//	awsapi < zonalshift
+//	fleet, asg, interruption, zonalshift < aws
 //
 // Begin at Provider.Launch, then fleet.Provider.Launch or asg.Provider.Launch.
 package aws

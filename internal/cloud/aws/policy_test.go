@@ -20,7 +20,7 @@ var implied = map[string]string{
 }
 
 // TestPolicy: the policy document of the chart allows exactly the calls that this package makes of EC2, Auto Scaling,
-// SSM, SQS, IAM, EKS and the price list for node classes.
+// SSM, SQS, IAM, EKS, ARC zonal shift and the price list for node classes.
 func TestPolicy(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "charts", "dovetail", "aws-iam-policy.json"))
 	if err != nil {
@@ -62,8 +62,9 @@ func TestPolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`\.aws\.(EC2|AutoScaling|SSM|SQS|Pricing|IAM|EKS)\.([A-Z]\w+)\(|\b(ec2|pricing)\.New(\w+)Paginator\(`).FindAllStringSubmatch(string(source), -1) {
+		for _, m := range regexp.MustCompile(`\.aws\.(EC2|AutoScaling|SSM|SQS|Pricing|IAM|EKS|ZonalShift)\.([A-Z]\w+)\(|\b(ec2|pricing)\.New(\w+)Paginator\(`).FindAllStringSubmatch(string(source), -1) {
 			action := strings.ToLower(m[1]) + m[3] + ":" + m[2] + m[4]
+			action = strings.Replace(action, "zonalshift:", "arc-zonal-shift:", 1)
 			if action == "sqs:DeleteMessageBatch" {
 				action = "sqs:DeleteMessage" // the batch has no action of its own
 			}

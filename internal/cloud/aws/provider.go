@@ -20,6 +20,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/interruption"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/offering"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/quota"
+	"github.com/dovetail-sh/dovetail/internal/cloud/aws/zonalshift"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -36,6 +37,7 @@ type Provider struct {
 	queue     *interruption.Queue
 	checks    *interruption.StatusChecks
 	quotas    *quota.Tracker
+	shifts    *zonalshift.Watcher
 }
 
 // New makes a provider. Nothing is called before it is used; Run keeps what it knows fresh.
@@ -48,8 +50,8 @@ func New(c *awsapi.Clients, config awsapi.Config, resources awsapi.Resources, cl
 	if err != nil {
 		return nil, err
 	}
-	memory, registry, quotas := &catalogue.NodeMemory{}, asg.NewRegistry(), quota.NewTracker(clock)
-	types, index := offering.NewTypeBuilder(a, memory), instances.NewIndex(a, registry.GroupNames)
+	memory, registry, quotas, shifts := &catalogue.NodeMemory{}, asg.NewRegistry(), quota.NewTracker(clock), zonalshift.NewWatcher(a)
+	types, index := offering.NewTypeBuilder(a, memory), instances.NewIndex(a, registry.GroupNames, shifts.IsShifted)
 	groups := asg.New(a, store, types, index, registry, quotas)
 	return &Provider{
 		aws: a, catalogue: store, memory: memory, instances: index,
@@ -57,7 +59,7 @@ func New(c *awsapi.Clients, config awsapi.Config, resources awsapi.Resources, cl
 		groups: groups,
 		queue:  interruption.NewQueue(a, index, groups.NoteStarted),
 		checks: interruption.NewStatusChecks(a, index),
-		quotas: quotas,
+		quotas: quotas, shifts: shifts,
 	}, nil
 }
 
@@ -93,7 +95,18 @@ func (p *Provider) Traits() cloud.Traits {
 
 // Offerings implements cloud.Provider.
 func (p *Provider) Offerings(ctx context.Context, pool *model.NodePool, class cloud.NodeClass) ([]*model.InstanceType, error) {
+	if err := p.shifts.EnsureRead(ctx); err != nil {
+		return nil, awsapi.ClassifyError(ctx, "offerings", class.Name, err)
+	}
 	return p.providerFor(class).Offerings(ctx, pool, class)
+}
+
+// ZonalShifts implements cloud.ZoneShifter.
+func (p *Provider) ZonalShifts() []model.ZonalShift { return p.shifts.Shifts() }
+
+// WatchZonalShifts implements cloud.ZoneShifter.
+func (p *Provider) WatchZonalShifts(ctx context.Context, changed func()) {
+	p.shifts.Watch(ctx, changed)
 }
 
 // Launch implements cloud.Provider. The requests are served side by side, each by itself.

@@ -11,6 +11,7 @@ import (
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/arczonalshift"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/eks"
@@ -30,6 +31,7 @@ type Clients struct {
 	Pricing     *pricing.Client // of a region that has the service, see pricingRegion
 	IAM         *iam.Client
 	EKS         *eks.Client
+	ZonalShift  *arczonalshift.Client
 }
 
 // Connect finds region and credentials as every AWS tool does: environment, shared files, web identity, instance
@@ -53,7 +55,7 @@ func newClients(c sdk.Config) *Clients {
 	return &Clients{
 		Region: c.Region, EC2: ec2.NewFromConfig(c), AutoScaling: autoscaling.NewFromConfig(c), SSM: ssm.NewFromConfig(c), SQS: sqs.NewFromConfig(c),
 		Pricing: pricing.NewFromConfig(c, func(o *pricing.Options) { o.Region = pricingRegion(c.Region) }),
-		IAM:     iam.NewFromConfig(c), EKS: eks.NewFromConfig(c),
+		IAM:     iam.NewFromConfig(c), EKS: eks.NewFromConfig(c), ZonalShift: arczonalshift.NewFromConfig(c),
 	}
 }
 

@@ -23,6 +23,7 @@ type Config struct {
 	IsolatedVPC        bool    // the price list can't be reached
 	NoReservedCapacity bool    // capacity reservations are not looked at; EC2 fills those that are open as it does for anybody
 	RebootForRepair    bool    // nodes with errors of GPUs that a reboot clears are rebooted
+	ZonalShift         bool    // nothing is launched in zones that the cluster is shifted away from
 	KubeletExpressions bool    // spec.kubelet of EC2NodeClasses may have CEL expressions
 
 	DisableDryRun bool          // permissions are not tried out before they are needed

@@ -65,7 +65,7 @@ func goldenAccount(t *testing.T, spec awsv1.EC2NodeClassSpec, change ...func(*aw
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := New(a, store, offering.NewTypeBuilder(a, &catalogue.NodeMemory{}), instances.NewIndex(a, nil), quota.NewTracker(a.Clock))
+	p := New(a, store, offering.NewTypeBuilder(a, &catalogue.NodeMemory{}), instances.NewIndex(a, nil, nil), quota.NewTracker(a.Clock))
 	machine := func(name, arch string, cpus, mib, enis, addresses int64, more map[string]int64, labels model.Labels) *catalogue.TypeInfo {
 		l := model.Labels{model.LabelInstanceType: name, model.LabelArch: arch, model.LabelRegion: "eu-west-1"}
 		for k, v := range labels {

@@ -120,12 +120,12 @@ func (p *Provider) launch(ctx context.Context, c *nodeclass.Class, req cloud.Lau
 // prepareRequest makes the next request for a claim the pending one. An error says why there is none: no capacity,
 // too many attempts, or a class that no request can be made of.
 func (p *Provider) prepareRequest(r *nodeclass.Resolved, o *offering.Set, req cloud.LaunchRequest, l *claimLaunch) error {
-	next := p.nextOptions(l, req.Unavailable)
+	next := p.nextOptions(l, &req)
 	if len(next) == 0 {
 		missing := slices.Concat(l.Unavailable, p.quotaLimitedOfferings(o))
 		all := len(missing) == 0
 		for _, c := range l.Options {
-			if all || req.Unavailable[c.Key()] {
+			if all || req.IsUnavailable(c.Key(), "") {
 				missing = append(missing, c.Key())
 			}
 		}
@@ -147,10 +147,10 @@ func (p *Provider) prepareRequest(r *nodeclass.Resolved, o *offering.Set, req cl
 
 // nextOptions are the options to try now: of the first capacity type that has some which are not known to be
 // unavailable; none: all are.
-func (p *Provider) nextOptions(l *claimLaunch, unavailable map[cloud.OfferingKey]bool) []offering.Option {
+func (p *Provider) nextOptions(l *claimLaunch, req *cloud.LaunchRequest) []offering.Option {
 	for _, step := range splitByCapacityType(l.Options) {
 		left := slices.DeleteFunc(slices.Clone(step), func(c offering.Option) bool {
-			return slices.Contains(l.Unavailable, c.Key()) || unavailable[c.Key()] || p.quotas.Find(c.Offering.CapacityType, c.Name, c.CPUs) != ""
+			return slices.Contains(l.Unavailable, c.Key()) || req.IsUnavailable(c.Key(), "") || p.quotas.Find(c.Offering.CapacityType, c.Name, c.CPUs) != ""
 		})
 		if len(left) > 0 {
 			return left

@@ -80,9 +80,10 @@ func (x *Index) List(ctx context.Context, since time.Time) (*List, error) {
 		}
 		out.All = append(out.All, slices.DeleteFunc(members, func(m Instance) bool { return have[m.ID] })...)
 	}
-	awsapi.SortByKey(out.All, func(m Instance) string { return ProviderID(m.Zone, m.ID) })
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.keepUnlisted(out)
+	awsapi.SortByKey(out.All, func(m Instance) string { return ProviderID(m.Zone, m.ID) })
 	for i := range out.All {
 		m := &out.All[i]
 		if _, ok := x.ended[m.ID]; ok {
@@ -100,6 +101,23 @@ func (x *Index) List(ctx context.Context, since time.Time) (*List, error) {
 	}
 	x.last = out
 	return out, nil
+}
+
+// keepUnlisted adds to a list the instances of the last one that are missing in it and stand in a zone which the cluster is shifted away
+// from: EC2 may leave out what it does not reach, and an instance counts as gone only when EC2 says that it has ended. The caller holds mu.
+func (x *Index) keepUnlisted(list *List) {
+	if x.last == nil {
+		return
+	}
+	have := map[string]bool{}
+	for i := range list.All {
+		have[list.All[i].ID] = true
+	}
+	for _, m := range x.last.All {
+		if _, ended := x.ended[m.ID]; !have[m.ID] && !m.Gone && !ended && x.inShiftedZone(m.Zone) {
+			list.All = append(list.All, m)
+		}
+	}
 }
 
 // ListMembers are the instances of Auto Scaling groups as EC2 has them now, those included that have ended lately.
@@ -209,10 +227,10 @@ func (x *Index) IsRunning(ctx context.Context, id string, launchedAt time.Time) 
 }
 
 // NewIndex makes an Index that has listed nothing yet. groupNames are the Auto Scaling groups whose members are
-// listed, too.
-func NewIndex(a *awsapi.Account, groupNames func() []string) *Index {
+// listed, too. inShiftedZone reports whether the cluster is shifted away from a zone.
+func NewIndex(a *awsapi.Account, groupNames func() []string, inShiftedZone func(zone string) bool) *Index {
 	x := &Index{
-		aws: a, groupNames: groupNames, turn: cloud.NewLock(), launched: map[string]Instance{}, ended: map[string]time.Time{},
+		aws: a, groupNames: groupNames, inShiftedZone: inShiftedZone, turn: cloud.NewLock(), launched: map[string]Instance{}, ended: map[string]time.Time{},
 	}
 	x.terminations = awsapi.NewBatcher(a.Clock, 20*time.Millisecond, 500, x.TerminateNow)
 	return x

@@ -131,10 +131,11 @@ const PlaceholderPrefix = "aws:///placeholder/"
 // Index is what was last listed of the cluster's instances, and what this process knows better. Make it with
 // NewIndex.
 type Index struct {
-	aws          *awsapi.Account
-	groupNames   func() []string                // Auto Scaling groups whose members are listed, too
-	terminations *awsapi.Batcher[string, error] // of machines that are in no group
-	turn         cloud.Lock                     // its holder may list
+	aws           *awsapi.Account
+	groupNames    func() []string                // Auto Scaling groups whose members are listed, too
+	inShiftedZone func(zone string) bool         // the cluster is shifted away from the zone
+	terminations  *awsapi.Batcher[string, error] // of machines that are in no group
+	turn          cloud.Lock                     // its holder may list
 
 	mu       sync.Mutex
 	last     *List
