@@ -98,6 +98,7 @@ func (x *script) describeQuery() {
 //	deployment NAME [replicas=N] [nosurge] [recreate] [paused] [restarted=WORD] [rolling]    (seen from now on; one replica, surges by one)
 //	replicas OWNER N             a ReplicaSet is to have so many pods
 //	limit NAME [select=REQ] [nodes=N] [RESOURCE=N] [dollars=N] [least.RESOURCE=N]    a limit over several pools; cluster: the flags'
+//	shift ZONE [ID AT]           the cluster is shifted away from the zone until AT; without: not any more
 //	quota NAME [gone]            the namespace has a ResourceQuota
 //	ending                       the namespace is being deleted
 //	why SUBJECT                  what is in the way of it
@@ -416,6 +417,8 @@ func (x *script) line(f []string) {
 		x.st.SetReplicas("rs-"+f[1], int(x.number(f[2])))
 	case "ending":
 		x.st.SetNamespace("default", nil, x.now)
+	case "shift":
+		x.shift(f[1], f[2:])
 	case "quota":
 		if len(f) > 2 {
 			x.st.DeleteQuota("default/" + f[1])
@@ -762,6 +765,34 @@ func (x *script) instanceType(name string, opts []string) {
 		}
 		q := *x.pools[n]
 		q.Types = append(slices.DeleteFunc(slices.Clone(q.Types), func(o *model.InstanceType) bool { return o.Name == name }), t)
+		x.pools[n] = &q
+		x.st.Pools.SetPool(&q)
+	}
+}
+
+// shift begins or ends the zonal shift away from a zone. The types that are there then know of it.
+func (x *script) shift(zone string, opts []string) {
+	var now []model.ZonalShift
+	if len(opts) > 0 {
+		now = []model.ZonalShift{{Zone: zone, ZoneID: "id-" + zone, ID: opts[0], Until: x.when(opts[1])}}
+	}
+	x.st.SetZonalShifts(now)
+	for _, n := range slices.Sorted(maps.Keys(x.pools)) {
+		q := *x.pools[n]
+		q.Types = slices.Clone(q.Types)
+		for i, was := range q.Types {
+			t := *was
+			t.Offerings = slices.Clone(t.Offerings)
+			for j := range t.Offerings {
+				if o := &t.Offerings[j]; o.Zone == zone {
+					o.Available, o.Shift = len(now) == 0, nil
+					if len(now) > 0 {
+						o.Shift = &now[0]
+					}
+				}
+			}
+			q.Types[i] = &t
+		}
 		x.pools[n] = &q
 		x.st.Pools.SetPool(&q)
 	}

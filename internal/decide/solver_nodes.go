@@ -85,7 +85,22 @@ func (sv *solverView) list() (rooms []solve.ExistingNode, on inFlightNodes, unti
 	if len(more) > 0 {
 		rooms = append(rooms[:len(rooms):len(rooms)], more...)
 	}
-	return rooms, on, until
+	return closeNodes(rooms, sv.inShiftedZones(rooms)), on, until
+}
+
+// inShiftedZones returns the names of nodes in zones that the cluster is shifted away from. No pod is planned onto them, whether whoever
+// started the shift has cordoned them yet or not.
+func (sv *solverView) inShiftedZones(rooms []solve.ExistingNode) map[string]bool {
+	if len(sv.Snapshot.Shifts) == 0 {
+		return nil
+	}
+	out := map[string]bool{}
+	for i := range rooms {
+		if sv.Snapshot.ShiftFrom(rooms[i].Labels[model.LabelZone]) != nil {
+			out[rooms[i].Name] = true
+		}
+	}
+	return out
 }
 
 // targetNamed returns the node or claim that the solver knows by a name.

@@ -62,6 +62,8 @@ type Eligibility struct {
 	NodeGroups    map[string]*NodeGroup // by name; groups without a rule may be left out
 	Minimum       *ClusterMinimum       // nil: there is none
 
+	// ShiftFrom returns the zonal shift away from a zone; nil: there is none. As a field nil: there is none anywhere.
+	ShiftFrom func(zone string) *model.ZonalShift
 	// DriftBackOff returns what keeps a drifted candidate since its pool's nodes have drifted too often. nil: of none.
 	DriftBackOff func(*Candidate) (plan.Reason, bool)
 
@@ -171,6 +173,7 @@ func isVoluntary(cause plan.Code) bool { return cause == plan.Underutilized || c
 func (e *Eligibility) Blockers(c *Candidate, cause plan.Code, firstOnly bool) []plan.Reason {
 	out := blockerList{pool: c.Pool.Name, firstOnly: firstOnly}
 	_ = out.add(nodeBlockers(c, cause)...) ||
+		out.add(e.shiftBlockers(c, cause)...) ||
 		out.add(e.driftBlockers(c, cause)...) ||
 		out.add(e.groupBlockers(c, cause)...) ||
 		out.add(e.minimumBlockers(c, cause)...) ||
@@ -224,6 +227,19 @@ func nodeBlockers(c *Candidate, cause plan.Code) (out []plan.Reason) {
 		out = append(out, annotated(DoNotConsolidate))
 	}
 	return out
+}
+
+// shiftBlockers say that the cluster is shifted away from the candidate's zone. Its nodes are kept for when the shift ends: their pods would
+// move to zones that take the load of this one, and no replacement can be launched here. Only an expired node goes.
+func (e *Eligibility) shiftBlockers(c *Candidate, cause plan.Code) []plan.Reason {
+	if cause == plan.Expired || e.ShiftFrom == nil {
+		return nil
+	}
+	shift := e.ShiftFrom(c.Labels[model.LabelZone])
+	if shift == nil {
+		return nil
+	}
+	return []plan.Reason{{Code: plan.ZonalShift, Subject: c.nodeSubject(), Detail: plan.ShiftOf(shift)}}
 }
 
 // driftBlockers say that the nodes of the candidate's pool have drifted too often.

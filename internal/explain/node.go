@@ -295,6 +295,8 @@ func (ex *explanation) obstacleEnd(u *disrupt.Candidate, r plan.Reason) time.Tim
 		return d.Changed.Add(d.Rest).UTC().Truncate(time.Second)
 	case plan.Payback:
 		return plan.DetailOf[plan.OfPayback](r).Until.UTC().Truncate(time.Second)
+	case plan.ZonalShift:
+		return plan.DetailOf[plan.OfZonalShift](r).Until
 	case plan.PodDoNotDisrupt:
 		return plan.DetailOf[plan.OfPodHeld](r).Until.UTC().Truncate(time.Second)
 	}

@@ -58,6 +58,13 @@ type (
 		Together bool   `have:"no type that fits is offered in zone and capacity type wanted together"`
 		Have     List   `have:"%s"` // the label's values that are offered
 	}
+	// OfZonalShift is a zonal shift, and until when it lasts; zero: until the cloud ends it.
+	OfZonalShift struct {
+		detail
+		Zone  string    `key:"%s"`
+		Until time.Time `want:"%s"`
+		Shift string    `have:"%s"` // its id; empty: the cloud has started it by itself
+	}
 	// OfOutOfCapacity counts the offerings that fit and are set aside; 0: other pods took the last.
 	OfOutOfCapacity struct {
 		detail
@@ -111,12 +118,15 @@ type (
 	// OfTopologySpread is a spread constraint that every domain would break.
 	OfTopologySpread struct {
 		detail
-		TopologyKey string `key:"%s"`
-		MaxSkew     int64  `want:"skew at most %s"`
-		OfOthers    bool   `want:" of pods that count this one|" have:"every domain with room would exceed it|every domain would exceed it"`
-		MinDomains  int    `want:" in at least %s domains|"` // the constraint's, if fewer can have its pods
-		Domains     int    `have:"; %s can have its pods|"`  // how many can; only with MinDomains
-		Fewest      List   `have:"; fewest in %s|"`          // the domains with the fewest pods, if the NodePool can launch no node for the pod there
+		TopologyKey string    `key:"%s"`
+		MaxSkew     int64     `want:"skew at most %s"`
+		OfOthers    bool      `want:" of pods that count this one|" have:"every domain with room would exceed it|every domain would exceed it"`
+		MinDomains  int       `want:" in at least %s domains|"` // the constraint's, if fewer can have its pods
+		Domains     int       `have:"; %s can have its pods|"`  // how many can; only with MinDomains
+		Fewest      List      `have:"; fewest in %s|"`          // the domains with the fewest pods, if the NodePool can launch no node for the pod there
+		Shifted     string    `have:"; shifted away from %s|"`  // one of these, if it is a zone that the cluster is shifted away from
+		Shift       string    `have:" by %s|"`                  // the id of that shift; empty: the cloud has started it by itself
+		Until       time.Time `have:" until %s|"`               // when that expires; zero: when the cloud ends it
 	}
 	// OfPodAffinity is an affinity term that no domain with room satisfies.
 	OfPodAffinity struct {

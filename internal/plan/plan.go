@@ -85,6 +85,7 @@ const (
 	CameShort        Code = "CameShort"        // a type was said to be large enough, and its nodes came smaller, twice; Key: the resource; Have: what they had
 	ShortAgain       Code = "CameShortTwice"   // two machines that were bought for the pod came smaller than they were said to be; Subject: the last one's type; Key, Have: where the pod alone does not fit
 	Offering         Code = "Offering"         // types fit, but none is offered in zone and capacity type wanted
+	ZonalShift       Code = "ZonalShift"       // every offering that fits is in a zone that the cluster is shifted away from; of a node: it stands in such a zone; Key: the zone, Have: the shift, Want: until when, empty: until the cloud ends it
 	OutOfCapacity    Code = "OutOfCapacity"    // every offering that fits is set aside; Subject: a reached quota of the account that keeps the cheapest of those it keeps, and what to do
 	GroupMaximum     Code = "NodeGroupMaximum" // every offering that fits is of node groups at their maximum; Subject: the cheapest one, Have: its machines
 	UnusedLaunches   Code = "UnusedLaunches"   // no pod came to the nodes launched for it; Subject: the last launch, empty: its NodeClaim was refused, Key: the code of its likeliest cause, Have: that in the cluster's own words, Want: when the next node may be launched, empty: when it is known what comes of Subject

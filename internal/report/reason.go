@@ -119,6 +119,13 @@ func sentence(r plan.Reason) string {
 	case plan.GroupMaximum:
 		d := plan.DetailOf[plan.OfGroupMaximum](r)
 		return objectName(d.Group) + " is at its maximum size (" + strconv.FormatInt(d.Most, 10) + "); no other group fits the pod"
+	case plan.ZonalShift:
+		d := plan.DetailOf[plan.OfZonalShift](r)
+		shift := shiftText(d.Shift, d.Until)
+		if r.Subject != "" {
+			return "the cluster is shifted away from zone " + d.Zone + " (" + shift + "); nodes there are left unchanged"
+		}
+		return "the cluster is shifted away from zone " + d.Zone + " (" + shift + "); nothing is launched there, and no offering that fits is in another zone"
 	case plan.OutOfCapacity:
 		d := plan.DetailOf[plan.OfOutOfCapacity](r)
 		tried := " (" + strconv.Itoa(d.SetAside) + " offerings tried; each is tried again after some minutes)"
@@ -175,6 +182,9 @@ func sentence(r plan.Reason) string {
 			said += "; " + names[0] + " has the fewest of the pods that it counts, and the NodePool can launch no node for the pod there"
 		} else if len(names) > 1 {
 			said += "; " + listText(names, 0) + " have the fewest of the pods that it counts, and the NodePool can launch no node for the pod there"
+		}
+		if d.Shifted != "" {
+			said += ": the cluster is shifted away from zone " + d.Shifted + " (" + shiftText(d.Shift, d.Until) + ")"
 		}
 		return said
 	case plan.PodAffinity:

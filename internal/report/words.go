@@ -139,6 +139,14 @@ func instant(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
+// shiftText names a zonal shift by its id and when it expires.
+func shiftText(id string, until time.Time) string {
+	if id == "" {
+		return "zonal autoshift until the cloud ends it"
+	}
+	return "zonal shift " + id + " until " + instant(until)
+}
+
 // durationText writes a duration without its zero units: 15m for 15m0s. It is empty for 0.
 func durationText(d time.Duration) string {
 	if d == 0 {

@@ -242,6 +242,8 @@ func groupCause(r plan.Reason) string {
 		return "max node group size reached"
 	case plan.OutOfCapacity, plan.Offering:
 		return "in backoff after failed scale-up"
+	case plan.ZonalShift:
+		return "zone is shifted away from"
 	case plan.PoolNotReady:
 		return "not ready for scale-up"
 	case plan.Limit:

@@ -245,7 +245,7 @@ func ForceRepairs(v *cluster.View, in RepairIn) (out plan.Part) {
 		if lifecycle.IsRebooting(c) {
 			continue
 		}
-		if !in.Health.IsBroken(c, v.Now) || disrupt.ForbidsRepair(v.NodeFor(c), c) {
+		if !in.Health.IsBroken(c, v.Now) || disrupt.ForbidsRepair(v.NodeFor(c), c) || v.Snapshot.ShiftFrom(c.Labels[model.LabelZone]) != nil {
 			in.clearTerminationTime(&out, c)
 			continue
 		}

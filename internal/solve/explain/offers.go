@@ -45,8 +45,10 @@ type offerTally struct {
 	barred               *plan.Reason // of the cheapest that passes and is not bought for the class
 	barredPrice          int64
 	quota                *problem.Offer // the cheapest that a quota of the cloud account refuses
+	shift                *problem.Offer // the cheapest in a zone that is shifted away from
 	full                 *problem.Offer // the cheapest that passes, of a node group that may not grow
 	other                bool           // one passes that is not of such a group
+	scarce               bool           // one passes that is in no such zone and has no capacity
 }
 
 // addTooSmall notes an offer that is too small for the class.
@@ -96,10 +98,16 @@ func (t *offerTally) passesBars(o *problem.Offer) bool {
 
 // addAllowed notes an offer that the class may be on.
 func (t *offerTally) addAllowed(o *problem.Offer) {
-	if o.Available {
+	switch shifted := o.Offering.Shift != nil; {
+	case o.Available:
 		t.allowed++
-	} else if o.Offering.Quota != "" && (t.quota == nil || o.Price < t.quota.Price) {
-		t.quota = o
+	case shifted && (t.shift == nil || o.Price < t.shift.Price):
+		t.shift = o
+	case !shifted:
+		t.scarce = true
+		if o.Offering.Quota != "" && (t.quota == nil || o.Price < t.quota.Price) {
+			t.quota = o
+		}
 	}
 	if o.Offering.Labels[model.LabelNodeGroup] == "" || o.Offering.Remaining != 0 || o.Offering.Most == 0 {
 		t.other = true
@@ -129,6 +137,8 @@ func (t *offerTally) reason() *plan.Reason {
 		return t.barred
 	case t.allowed == 0 && t.elsewhere && keptVolume(t.class) != nil:
 		return keptVolume(t.class)
+	case t.allowed == 0 && t.shift != nil && !t.scarce:
+		return &plan.Reason{Code: plan.ZonalShift, Detail: plan.ShiftOf(t.shift.Offering.Shift)}
 	case t.allowed == 0 && !t.other:
 		return groupFull(t.full.Offering)
 	case t.allowed == 0:

@@ -248,9 +248,28 @@ func (s *Explainer) explainTopology(c *problem.Class, pi int) *plan.Reason {
 	r := topology.ReasonOf(first)
 	if d, ok := r.Detail.(plan.OfTopologySpread); ok && d.MinDomains == 0 {
 		d.Fewest = s.emptiestDomains(first, tried)
+		if shift := s.shiftFrom(pi, first, d.Fewest); shift != nil {
+			d.Shifted, d.Shift, d.Until = shift.Zone, shift.ID, shift.Until
+		}
 		r.Detail = d
 	}
 	return &r
+}
+
+// shiftFrom returns the zonal shift away from one of some domains of a rule in which the pool has offerings; nil: there is none.
+func (s *Explainer) shiftFrom(pi int, r *problem.Rule, domains plan.List) *model.ZonalShift {
+	if r.Key == problem.HostKey || domains == "" || s.In.Keys.Keys[r.Key] != model.LabelZone {
+		return nil
+	}
+	names := domains.Names()
+	lo, hi := s.Catalog.PoolOfferRange(pi)
+	s.Work.Steps += int64(hi - lo)
+	for i := lo; i < hi; i++ {
+		if o := s.Catalog.Offers[i].Offering; o.Shift != nil && slices.Contains(names, o.Zone) {
+			return o.Shift
+		}
+	}
+	return nil
 }
 
 // emptiestDomains returns the domains with the fewest pods of a spread, which keep all others from taking more; none if
