@@ -101,6 +101,7 @@ type Controller struct {
 	answers       *actionAnswers
 	teacher       *capacityTeacher
 	interruptions *interruptionListener
+	shifts        *zonalShifts
 	demand        *demandhistory.Keeper
 	savings       *savingskeeper.Keeper
 	past          *ledger.Keeper // nil: past decisions are not stored

@@ -48,6 +48,8 @@ type bench struct {
 	launch      func(context.Context, cloud.LaunchRequest) cloud.LaunchResult
 	offerings   func() ([]*model.InstanceType, error)
 	notices     chan cloud.Interruption
+	shifts      []model.ZonalShift
+	shifted     chan struct{} // whenever shifts are others
 	registry    *prometheus.Registry
 	drifts      func(cloud.DriftQuery) string
 	updateClass func(plan.UpdateNodeClass) error
@@ -71,7 +73,7 @@ func (m made) String() string { return fmt.Sprintf("+%s %s %s", m.after, m.kind,
 func run(t *testing.T, play func(t *testing.T, b *bench), given ...func(b *bench, c *Controller)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{claims: map[string]*model.Claim{}, notices: make(chan cloud.Interruption), registry: prometheus.NewRegistry()}
+		b := &bench{claims: map[string]*model.Claim{}, notices: make(chan cloud.Interruption), shifted: make(chan struct{}), registry: prometheus.NewRegistry()}
 		c := &Controller{Cluster: b, Provider: cloud.NewSetAside(b, cloud.Wall{}, cloud.SetAsideFor), State: state.New(), Ledger: ledger.New(1000),
 			Metrics: metrics.New(b.registry, "test", b.Traits()), Log: slog.New(slog.DiscardHandler), Config: DefaultConfig(), Policy: decide.DefaultPolicy()}
 		for _, give := range given {
@@ -410,6 +412,33 @@ func (b *bench) Offerings(context.Context, *model.NodePool, cloud.NodeClass) ([]
 		return b.offerings()
 	}
 	return catalogue, nil
+}
+
+// ZonalShifts implements cloud.ZoneShifter.
+func (b *bench) ZonalShifts() []model.ZonalShift {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.shifts
+}
+
+// WatchZonalShifts implements cloud.ZoneShifter.
+func (b *bench) WatchZonalShifts(ctx context.Context, changed func()) {
+	for {
+		select {
+		case <-b.shifted:
+			changed()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// shift has the cluster shifted away from these zones and no others.
+func (b *bench) shift(list ...model.ZonalShift) {
+	b.mu.Lock()
+	b.shifts = list
+	b.mu.Unlock()
+	b.shifted <- struct{}{}
 }
 
 // Launch implements cloud.Provider.

@@ -56,6 +56,7 @@ func New(c *Controller) *Controller {
 	c.teacher = &capacityTeacher{edges: e, offerings: c.offerings, taught: map[learned]int64{}}
 	c.instances = &instanceLister{edges: e, teacher: c.teacher, onlyLooks: c.onlyLooks}
 	c.interruptions = &interruptionListener{edges: e, lanes: c.lanes, offerings: c.offerings}
+	c.shifts = &zonalShifts{edges: e, offerings: c.offerings, told: map[shiftOfPool]model.ZonalShift{}}
 	c.demand = demandhistory.New(c.Log, c.Metrics.Registerer(), c.Histories, c.Past)
 	c.savings = savingskeeper.New(c.Log, c.Savings)
 	if c.Decisions != nil {
@@ -77,6 +78,7 @@ func newEdges(c *Controller) *edges {
 func (c *Controller) Run(ctx context.Context) error {
 	c.base = ctx
 	defer c.keepers.Wait()
+	c.keepers.Go(func() { c.shifts.watch(ctx) })
 	c.Metrics.SetWidth(c.Config.Parallel, c.Config.Bindings)
 	c.State.PodFacts.OnChange(c.Metrics.ObservePod)
 	timer := time.NewTimer(time.Hour)
@@ -141,6 +143,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 			next = t
 		}
 	}
+	sooner(c.shifts.update(c.onlyLooks()))
 	sooner(c.offerings.updateOfferings(ctx, now))
 	sooner(c.State.ExpireActions(now))
 	if !c.onlyLooks() {
