@@ -215,9 +215,6 @@ cluster-autoscaler-status
 {{- if $s.securityGroupRefreshInterval }}
   settings.securityGroupRefreshInterval: {{ $s.securityGroupRefreshInterval }}    not read: security groups are read every 5 minutes
 {{- end }}
-{{- if $s.enableZonalShift }}
-  settings.enableZonalShift: true    zonal shift is not served
-{{- end }}
 {{- range $gate, $on := $s.awsFeatureGates }}
 {{- if and $on (not (has $gate (list "nodeClassCEL" "rebootForRepair"))) }}
   settings.awsFeatureGates.{{ $gate }}: true    it is not served
@@ -235,6 +232,7 @@ cluster-autoscaler-status
 {{/* The IAM policy of the controller's role, with what is known filled in and without what is not used. */}}
 {{- define "dovetail.iamPolicy" -}}
 {{- $queue := .Values.settings.interruptionQueue -}}
+{{- $shift := .Values.settings.enableZonalShift -}}
 {{- $policy := .Files.Get "aws-iam-policy.json"
   | replace "${Partition}" .Values.aws.partition
   | replace "${Region}" (.Values.aws.region | default "${Region}")
@@ -244,7 +242,7 @@ cluster-autoscaler-status
   | replace "${InterruptionQueue}" $queue | fromJson -}}
 {{- $statements := list -}}
 {{- range $policy.Statement -}}
-{{- if or $queue (ne .Sid "HearOfInterruptions") -}}
+{{- if and (or $queue (ne .Sid "HearOfInterruptions")) (or $shift (ne .Sid "ReadZonalShifts")) -}}
 {{- $statements = append $statements . -}}
 {{- end -}}
 {{- end -}}

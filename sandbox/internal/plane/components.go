@@ -302,7 +302,7 @@ func awsEnv(d Dir, server, url string) ([]string, error) {
 		"AWS_ENDPOINT_URL=" + url, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIDSANDBOX", "AWS_SECRET_ACCESS_KEY=sandbox", "AWS_SESSION_TOKEN=",
 		"AWS_PROFILE=", "AWS_CONFIG_FILE=" + os.DevNull, "AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull, "AWS_EC2_METADATA_DISABLED=true",
 		"CLUSTER_NAME=" + clusterName, "CLUSTER_ENDPOINT=" + server, "CLUSTER_CA_BUNDLE=" + base64.StdEncoding.EncodeToString(ca),
-		"INTERRUPTION_QUEUE=" + clusterName,
+		"INTERRUPTION_QUEUE=" + clusterName, "ENABLE_ZONAL_SHIFT=true",
 	}, nil
 }
 
