@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -123,12 +122,8 @@ func runDoctor(c *cobra.Command, f doctorFlags, shown *progress) error {
 	d.Report, d.Ignored = doctor.Examine(*in), f.ignore
 	d.Complete()
 	if f.html != "" {
-		var page bytes.Buffer
-		if err := report.DoctorHTML(&page, d); err != nil {
-			return fmt.Errorf("write the page: %w", err)
-		}
-		if err := os.WriteFile(f.html, page.Bytes(), 0o644); err != nil {
-			return fmt.Errorf("--html: %w", err)
+		if err := writePage(f.html, func(w io.Writer) error { return report.DoctorHTML(w, d) }); err != nil {
+			return err
 		}
 	}
 	write := report.DoctorText

@@ -4,7 +4,10 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +35,18 @@ func checkOutput(output string, formats ...string) error {
 
 // isStructured reports whether a format is for programs: the command writes JSON.
 func isStructured(output string) bool { return output != "text" }
+
+// writePage writes a page to the file of --html.
+func writePage(path string, write func(io.Writer) error) error {
+	var page bytes.Buffer
+	if err := write(&page); err != nil {
+		return fmt.Errorf("write the page: %w", err)
+	}
+	if err := os.WriteFile(path, page.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("--html: %w", err)
+	}
+	return nil
+}
 
 // watchEvery is the time between two readings with --watch.
 const watchEvery = 2 * time.Second

@@ -43,7 +43,7 @@ type replayFlags struct {
 	boot    time.Duration
 	check   bool
 	priceFlags
-	output, scheduler string
+	output, scheduler, html string
 }
 
 func replayCommand() *cobra.Command {
@@ -85,6 +85,7 @@ terminated. An interrupted replay prints a partial result.`,
 	f.priceFlags.add(g, catalogUsage)
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
 	addOutput(g, &f.output)
+	g.StringVar(&f.html, "html", "", "Also write the result as an HTML page with charts to this file")
 	return c
 }
 
@@ -143,6 +144,11 @@ func runReplay(c *cobra.Command, f replayFlags, path string) error {
 		return err
 	}
 	shown.end()
+	if f.html != "" {
+		if err := writePage(f.html, func(w io.Writer) error { return report.ReplayHTML(w, r) }); err != nil {
+			return err
+		}
+	}
 	var answer bytes.Buffer
 	write := report.ReplayText
 	if isStructured(f.output) {

@@ -35,6 +35,7 @@ type Figures struct {
 
 	Pools []PoolFigures // by name; the nodes of no NodePool are last, with an empty name
 	Days  []DayFigures
+	Hours []HourFigures // all from the first to the last of which something is known
 }
 
 // PoolFigures are the figures of one NodePool.
@@ -56,6 +57,15 @@ type DayFigures struct {
 	Waiting          time.Duration
 }
 
+// HourFigures are the figures of one hour, for charts.
+type HourFigures struct {
+	Hour      time.Time // when it begins, in UTC
+	Micro     int64
+	NodeHours float64
+	Evictions int
+	Waiting   time.Duration
+}
+
 // Evicted returns how many pods were evicted for any reason.
 func (f *Figures) Evicted() (n int) {
 	for _, k := range f.Evictions {
@@ -71,6 +81,7 @@ type meter struct {
 	waits    []time.Duration
 	pools    map[string]*PoolFigures
 	days     map[string]*DayFigures
+	hours    map[time.Time]*HourFigures
 	seconds  [2]float64 // of CPU and memory that pods requested, times seconds
 	room     [2]float64 // and that nodes had
 }
@@ -82,7 +93,7 @@ type price struct {
 }
 
 func newMeter(from, to time.Time) *meter {
-	return &meter{from: from, to: to, f: Figures{From: from, To: to, Evictions: map[string]int{}}, pools: map[string]*PoolFigures{}, days: map[string]*DayFigures{}}
+	return &meter{from: from, to: to, f: Figures{From: from, To: to, Evictions: map[string]int{}}, pools: map[string]*PoolFigures{}, days: map[string]*DayFigures{}, hours: map[time.Time]*HourFigures{}}
 }
 
 func (m *meter) pool(name string) *PoolFigures {
@@ -100,6 +111,14 @@ func (m *meter) day(at time.Time) *DayFigures {
 	return m.days[name]
 }
 
+func (m *meter) hour(at time.Time) *HourFigures {
+	begin := at.UTC().Truncate(time.Hour)
+	if m.hours[begin] == nil {
+		m.hours[begin] = &HourFigures{Hour: begin}
+	}
+	return m.hours[begin]
+}
+
 // within cuts a span to what is measured; zero to: until the end.
 func (m *meter) within(from, to time.Time) (time.Time, time.Time, bool) {
 	if to.IsZero() || to.After(m.to) {
@@ -109,10 +128,10 @@ func (m *meter) within(from, to time.Time) (time.Time, time.Time, bool) {
 	return from, to, from.Before(to)
 }
 
-// eachDay cuts a span at midnights.
-func eachDay(from, to time.Time, do func(from, to time.Time)) {
+// eachHour cuts a span at full hours, and so at midnights.
+func eachHour(from, to time.Time, do func(from, to time.Time)) {
 	for from.Before(to) {
-		next := from.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
+		next := from.UTC().Truncate(time.Hour).Add(time.Hour)
 		if next.After(to) {
 			next = to
 		}
@@ -130,12 +149,13 @@ func (m *meter) paid(pool string, p price, from, to time.Time) {
 	if !p.known {
 		m.f.Unpriced++
 	}
-	eachDay(from, to, func(from, to time.Time) {
+	eachHour(from, to, func(from, to time.Time) {
 		hours := to.Sub(from).Hours()
 		micro, list := int64(float64(p.micro)*hours+0.5), int64(float64(p.list)*hours+0.5)
-		x, d := m.pool(pool), m.day(from)
+		x, d, h := m.pool(pool), m.day(from), m.hour(from)
 		x.Micro, x.ListMicro, x.NodeHours = x.Micro+micro, x.ListMicro+list, x.NodeHours+hours
 		d.Micro, d.ListMicro, d.NodeHours = d.Micro+micro, d.ListMicro+list, d.NodeHours+hours
+		h.Micro, h.NodeHours = h.Micro+micro, h.NodeHours+hours
 		m.f.Micro, m.f.ListMicro, m.f.NodeHours = m.f.Micro+micro, m.f.ListMicro+list, m.f.NodeHours+hours
 	})
 }
@@ -158,6 +178,7 @@ func (m *meter) evicted(pool, reason string, at time.Time) {
 	m.f.Evictions[reason]++
 	m.pool(pool).Evictions++
 	m.day(at).Evictions++
+	m.hour(at).Evictions++
 }
 
 // waited counts a pod that could be scheduled from one instant and was bound at another; zero: it was not bound until it ended, or at all.
@@ -174,7 +195,10 @@ func (m *meter) waited(born, bound, ended time.Time) {
 	}
 	m.waits = append(m.waits, to.Sub(from))
 	m.f.Waiting += to.Sub(from)
-	eachDay(from, to, func(from, to time.Time) { m.day(from).Waiting += to.Sub(from) })
+	eachHour(from, to, func(from, to time.Time) {
+		m.day(from).Waiting += to.Sub(from)
+		m.hour(from).Waiting += to.Sub(from)
+	})
 }
 
 // ran counts what a pod took of its node.
@@ -214,6 +238,11 @@ func (m *meter) figures() *Figures {
 	})
 	for _, k := range slices.Sorted(maps.Keys(m.days)) {
 		f.Days = append(f.Days, *m.days[k])
+	}
+	if hours := slices.SortedFunc(maps.Keys(m.hours), time.Time.Compare); len(hours) > 0 {
+		for at := hours[0]; !at.After(hours[len(hours)-1]); at = at.Add(time.Hour) {
+			f.Hours = append(f.Hours, *m.hour(at))
+		}
 	}
 	return f
 }

@@ -4,34 +4,16 @@
 package report
 
 import (
-	"bytes"
-	_ "embed"
-	"fmt"
-	"html"
 	"io"
 
 	"github.com/dovetail-sh/dovetail/internal/doctor"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-//go:embed doctor.css
-var doctorStyle string
-
 // DoctorHTML writes an examination as one page that needs no other file and runs no script.
-//
-// It is written without html/template: that finds methods by their names as it runs, so with it the linker keeps every
-// exported method of every package, those of the AWS SDK too, and the binary is twice as large.
 func DoctorHTML(w io.Writer, d *Doctor) error {
 	p := &htmlPage{}
-	p.write(`<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>dovetail doctor: %s</title>
-<style>
-`, or(d.Cluster, "cluster"))
-	p.WriteString(doctorStyle + "</style>\n")
+	p.writeHead("dovetail doctor: " + or(d.Cluster, "cluster"))
 	p.write("<h1>%s</h1>\n<p>%s, %s", or(d.Cluster, "cluster"), model.Count(d.Nodes, "node"), model.Count(d.Pods, "pod"))
 	if d.Pending > 0 {
 		p.write(", %d of them pending", d.Pending)
@@ -49,19 +31,6 @@ func DoctorHTML(w io.Writer, d *Doctor) error {
 	p.write("</ol>\n</html>\n")
 	_, err := p.WriteTo(w)
 	return err
-}
-
-// htmlPage is HTML that grows.
-type htmlPage struct{ bytes.Buffer }
-
-// write adds HTML, with the strings of args escaped.
-func (p *htmlPage) write(format string, args ...any) {
-	for i, a := range args {
-		if s, ok := a.(string); ok {
-			args[i] = html.EscapeString(s)
-		}
-	}
-	fmt.Fprintf(p, format, args...)
 }
 
 // writeCosts adds the table of what the cluster costs now and could cost, with a bar for each.

@@ -60,6 +60,7 @@ type ReplayColumn struct {
 	Refused       map[string]int    `json:"podsRefusedByReason,omitempty"`
 	NodePools     []ReplayPool      `json:"nodePools"`
 	Days          []ReplayDay       `json:"days"`
+	Hours         []ReplayHour      `json:"hours"`
 	Notes         []string          `json:"notes,omitempty"`
 	Decisions     *ReplayDecisions  `json:"decisions,omitempty"` // of the recording's own NodePools, if Dovetail ran the cluster
 }
@@ -106,6 +107,15 @@ type ReplayDay struct {
 	WaitedMinutes float64 `json:"podMinutesWaited"`
 }
 
+// ReplayHour are the figures of one hour.
+type ReplayHour struct {
+	Hour          time.Time `json:"hour"` // when it begins, in UTC
+	Dollars       float64   `json:"dollars"`
+	NodeHours     float64   `json:"nodeHours"`
+	Evictions     int       `json:"evictions"`
+	WaitedMinutes float64   `json:"podMinutesWaited"`
+}
+
 // ReplayColumnOf returns a column of figures.
 func ReplayColumnOf(name string, f *replay.Figures) ReplayColumn {
 	c := ReplayColumn{Name: name, Until: f.To, Dollars: dollarsOf(f.Micro), ListDollars: dollarsOf(f.ListMicro), UnpricedNodes: f.Unpriced, Pods: f.Pods,
@@ -117,6 +127,9 @@ func ReplayColumnOf(name string, f *replay.Figures) ReplayColumn {
 	}
 	for _, d := range f.Days {
 		c.Days = append(c.Days, ReplayDay{d.Day, dollarsOf(d.Micro), rounded(d.NodeHours), d.Launched, d.Evictions, rounded(d.Waiting.Minutes())})
+	}
+	for _, h := range f.Hours {
+		c.Hours = append(c.Hours, ReplayHour{h.Hour, dollarsOf(h.Micro), rounded(h.NodeHours), h.Evictions, rounded(h.Waiting.Minutes())})
 	}
 	return c
 }
@@ -132,92 +145,139 @@ func ReplayJSON(w io.Writer, r *Replay) error {
 	return e.Encode(r)
 }
 
+const partialReplay = "PARTIAL RESULT: interrupted. Columns that end early say until when; compare them per node hour, not by their sums."
+
+func replaySpan(r *Replay) string {
+	return fmt.Sprintf("%s to %s UTC (%s)", r.From.UTC().Format("2006-01-02 15:04"), r.To.UTC().Format("2006-01-02 15:04"), r.To.Sub(r.From).Round(time.Minute))
+}
+
 // ReplayText writes a replay for people: a table with a column each.
 func ReplayText(w io.Writer, r *Replay) error {
 	out := &strings.Builder{}
-	fmt.Fprintf(out, "%s: %s to %s UTC (%s)\n", r.Recording, r.From.UTC().Format("2006-01-02 15:04"), r.To.UTC().Format("2006-01-02 15:04"), r.To.Sub(r.From).Round(time.Minute))
+	fmt.Fprintf(out, "%s: %s\n", r.Recording, replaySpan(r))
 	if r.Partial {
-		fmt.Fprintf(out, "PARTIAL RESULT: interrupted. Columns that end early say until when; compare them per node hour, not by their sums.\n")
+		fmt.Fprintln(out, partialReplay)
 	}
 	fmt.Fprintln(out)
 	replayTable(out, r)
 	if len(r.Columns) > 0 {
-		replayPools(out, r)
-		replayDays(out, r)
+		for _, d := range replayDetails(r) {
+			d.write(out)
+		}
 	}
-	section := func(title string, list []string) {
-		if len(list) > 0 {
-			fmt.Fprintf(out, "\n%s:\n", title)
-			for _, x := range list {
-				fmt.Fprintf(out, "  - %s\n", x)
+	for _, x := range replaySections(r) {
+		if x.text != "" {
+			fmt.Fprintf(out, "\n%s\n", x.text)
+		}
+		if len(x.list) > 0 {
+			fmt.Fprintf(out, "\n%s:\n", x.title)
+			for _, line := range x.list {
+				fmt.Fprintf(out, "  - %s\n", line)
 			}
 		}
 	}
-	for _, c := range r.Columns {
-		if d := c.Decisions; d != nil && d.Recorded > 0 {
-			fmt.Fprintf(out, "\nOf %d recorded launches, removals and evictions, %s makes %d at the same time and %d at another time; %d are missing, and %d are added.\n",
-				d.Recorded, c.Name, d.Same, d.Shifted, d.Missing, d.Added)
-		}
-		section("Notes on "+c.Name, c.Notes)
-	}
-	if k := r.Check; k != nil {
-		fmt.Fprintf(out, "\nOn the recorded cluster, this version of Dovetail makes %d of %d recorded launches, removals and evictions again, and %d others.\n", k.Same, k.Recorded, k.Added)
-		section("Not made again", k.Missing)
-	}
-	section("Not read", r.Problems)
-	section("Assumed", r.Assumed)
-	fmt.Fprintf(out, "\nPrices: %s", r.Catalog)
-	if r.PricesAsOf != "" {
-		fmt.Fprintf(out, ", as of %s", r.PricesAsOf)
-	}
-	fmt.Fprintln(out)
+	fmt.Fprintf(out, "\nPrices: %s\n", replayPrices(r))
 	_, err := io.WriteString(w, out.String())
 	return err
 }
 
-func replayTable(out io.Writer, r *Replay) {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	defer t.Flush()
-	row := func(title string, cell func(*ReplayColumn) string) {
-		fmt.Fprint(t, title)
-		for i := range r.Columns {
-			fmt.Fprint(t, "\t", cell(&r.Columns[i]))
+// replaySection is what is said below the tables: a sentence, and a list with a title.
+type replaySection struct {
+	text, title string
+	list        []string
+}
+
+func replaySections(r *Replay) (out []replaySection) {
+	for i := range r.Columns {
+		c := &r.Columns[i]
+		x := replaySection{title: "Notes on " + c.Name, list: c.Notes}
+		if d := c.Decisions; d != nil && d.Recorded > 0 {
+			x.text = fmt.Sprintf("Of %d recorded launches, removals and evictions, %s makes %d at the same time and %d at another time; %d are missing, and %d are added.",
+				d.Recorded, c.Name, d.Same, d.Shifted, d.Missing, d.Added)
 		}
-		fmt.Fprintln(t, "\t")
+		out = append(out, x)
 	}
-	// Titles are aligned left by hand: a column of a tabwriter is aligned as all others are.
-	title := func(s string) string { return fmt.Sprintf("%-28s", s) }
-	row(title(""), func(c *ReplayColumn) string { return strings.ToUpper(c.Name) })
+	if k := r.Check; k != nil {
+		out = append(out, replaySection{fmt.Sprintf("On the recorded cluster, this version of Dovetail makes %d of %d recorded launches, removals and evictions again, and %d others.", k.Same, k.Recorded, k.Added),
+			"Not made again", k.Missing})
+	}
+	return append(out, replaySection{title: "Not read", list: r.Problems}, replaySection{title: "Assumed", list: r.Assumed})
+}
+
+func replayPrices(r *Replay) string {
+	if r.PricesAsOf == "" {
+		return r.Catalog
+	}
+	return r.Catalog + ", as of " + r.PricesAsOf
+}
+
+// replayLine is a row of the table of totals: a title, of a part of the row above it if isPart, and a cell for each column.
+type replayLine struct {
+	title  string
+	isPart bool
+	cells  []string
+}
+
+// replayLines returns the rows of the table of totals.
+func replayLines(r *Replay) (out []replayLine) {
+	add := func(isPart bool, title string, cell func(*ReplayColumn) string) {
+		line := replayLine{title: title, isPart: isPart}
+		for i := range r.Columns {
+			line.cells = append(line.cells, cell(&r.Columns[i]))
+		}
+		out = append(out, line)
+	}
+	row := func(title string, cell func(*ReplayColumn) string) { add(false, title, cell) }
+	part := func(title string, cell func(*ReplayColumn) string) { add(true, title, cell) }
 	if r.Partial {
-		row(title("Until"), func(c *ReplayColumn) string { return c.Until.UTC().Format("01-02 15:04") })
+		row("Until", func(c *ReplayColumn) string { return c.Until.UTC().Format("01-02 15:04") })
 	}
-	row(title("Cost"), func(c *ReplayColumn) string { return dollarText(c.Dollars) })
-	row(title("  on demand at list price"), func(c *ReplayColumn) string { return dollarText(c.ListDollars) })
-	row(title("Pods wanted"), func(c *ReplayColumn) string { return fmt.Sprint(c.Pods) })
-	row(title("Pod-minutes waiting"), func(c *ReplayColumn) string { return fmt.Sprintf("%.1f", c.Waiting.PodMinutes) })
-	row(title("  p50"), func(c *ReplayColumn) string { return secondsText(c.Waiting.P50Seconds) })
-	row(title("  p99"), func(c *ReplayColumn) string { return secondsText(c.Waiting.P99Seconds) })
+	row("Cost", func(c *ReplayColumn) string { return dollarText(c.Dollars) })
+	part("on demand at list price", func(c *ReplayColumn) string { return dollarText(c.ListDollars) })
+	row("Pods wanted", func(c *ReplayColumn) string { return fmt.Sprint(c.Pods) })
+	row("Pod-minutes waiting", func(c *ReplayColumn) string { return fmt.Sprintf("%.1f", c.Waiting.PodMinutes) })
+	part("p50", func(c *ReplayColumn) string { return secondsText(c.Waiting.P50Seconds) })
+	part("p99", func(c *ReplayColumn) string { return secondsText(c.Waiting.P99Seconds) })
 	if some(r, func(c *ReplayColumn) bool { return c.Waiting.NeverBound > 0 }) {
-		row(title("  pods never bound"), func(c *ReplayColumn) string { return fmt.Sprint(c.Waiting.NeverBound) })
+		part("pods never bound", func(c *ReplayColumn) string { return fmt.Sprint(c.Waiting.NeverBound) })
 	}
-	row(title("Evictions"), func(c *ReplayColumn) string { return fmt.Sprint(c.Evictions) })
+	row("Evictions", func(c *ReplayColumn) string { return fmt.Sprint(c.Evictions) })
 	for _, reason := range keysOf(r, func(c *ReplayColumn) map[string]int { return c.ByReason }) {
-		row(title("  "+reason), func(c *ReplayColumn) string { return fmt.Sprint(c.ByReason[reason]) })
+		part(reason, func(c *ReplayColumn) string { return fmt.Sprint(c.ByReason[reason]) })
 	}
-	row(title("Nodes launched"), func(c *ReplayColumn) string { return fmt.Sprint(c.NodesLaunched) })
-	row(title("Node hours"), func(c *ReplayColumn) string { return fmt.Sprintf("%.1f", c.NodeHours) })
-	row(title("CPU requested"), func(c *ReplayColumn) string { return fmt.Sprintf("%.1f %%", c.Utilization.CPU*100) })
-	row(title("Memory requested"), func(c *ReplayColumn) string { return fmt.Sprintf("%.1f %%", c.Utilization.Memory*100) })
+	row("Nodes launched", func(c *ReplayColumn) string { return fmt.Sprint(c.NodesLaunched) })
+	row("Node hours", func(c *ReplayColumn) string { return fmt.Sprintf("%.1f", c.NodeHours) })
+	row("CPU requested", func(c *ReplayColumn) string { return fmt.Sprintf("%.1f %%", c.Utilization.CPU*100) })
+	row("Memory requested", func(c *ReplayColumn) string { return fmt.Sprintf("%.1f %%", c.Utilization.Memory*100) })
 	if refused := keysOf(r, func(c *ReplayColumn) map[string]int { return c.Refused }); len(refused) > 0 {
-		row(title("Pods without a NodePool for"), func(*ReplayColumn) string { return "" })
+		row("Pods without a NodePool for", func(*ReplayColumn) string { return "" })
 		for _, code := range refused {
-			row(title("  "+code), func(c *ReplayColumn) string {
+			part(code, func(c *ReplayColumn) string {
 				if c.Measured {
 					return "-"
 				}
 				return fmt.Sprint(c.Refused[code])
 			})
 		}
+	}
+	return out
+}
+
+func replayTable(out io.Writer, r *Replay) {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	defer t.Flush()
+	// Titles are aligned left by hand: a column of a tabwriter is aligned as all others are.
+	row := func(title string, cells []string) { fmt.Fprintf(t, "%-28s\t%s\t\n", title, strings.Join(cells, "\t")) }
+	var names []string
+	for i := range r.Columns {
+		names = append(names, strings.ToUpper(r.Columns[i].Name))
+	}
+	row("", names)
+	for _, l := range replayLines(r) {
+		if l.isPart {
+			l.title = "  " + l.title
+		}
+		row(l.title, l.cells)
 	}
 }
 
@@ -247,44 +307,45 @@ func secondsText(s float64) string {
 	return time.Duration(s * float64(time.Second)).Round(100 * time.Millisecond).String()
 }
 
-// replayPools writes a table of NodePools.
-func replayPools(out io.Writer, r *Replay) {
-	replayRows(out, r, "NODEPOOL\tCOLUMN\tCOST\tNODE HOURS\tLAUNCHED\tEVICTIONS", func(c *ReplayColumn) (rows []replayRow) {
+// replayDetail is a table of what columns have of each NodePool, or of each day.
+type replayDetail struct {
+	head []string
+	rows [][]string
+}
+
+// replayDetails returns the tables by NodePool and by day.
+func replayDetails(r *Replay) []replayDetail {
+	pools := replayRows(r, []string{"NODEPOOL", "COLUMN", "COST", "NODE HOURS", "LAUNCHED", "EVICTIONS"}, func(c *ReplayColumn) (rows [][]string) {
 		for _, p := range c.NodePools {
-			rows = append(rows, replayRow{p.Name, fmt.Sprintf("%s\t%.1f\t%d\t%d", dollarText(p.Dollars), p.NodeHours, p.NodesLaunched, p.Evictions)})
+			rows = append(rows, []string{cmp.Or(p.Name, "(none)"), c.Name, dollarText(p.Dollars), fmt.Sprintf("%.1f", p.NodeHours), fmt.Sprint(p.NodesLaunched), fmt.Sprint(p.Evictions)})
 		}
 		return rows
 	})
-}
-
-// replayDays writes a table of days.
-func replayDays(out io.Writer, r *Replay) {
-	replayRows(out, r, "DAY (UTC)\tCOLUMN\tCOST\tNODE HOURS\tLAUNCHED\tEVICTIONS\tPOD-MINUTES WAITING", func(c *ReplayColumn) (rows []replayRow) {
+	days := replayRows(r, []string{"DAY (UTC)", "COLUMN", "COST", "NODE HOURS", "LAUNCHED", "EVICTIONS", "POD-MINUTES WAITING"}, func(c *ReplayColumn) (rows [][]string) {
 		for _, d := range c.Days {
-			rows = append(rows, replayRow{d.Day, fmt.Sprintf("%s\t%.1f\t%d\t%d\t%.1f", dollarText(d.Dollars), d.NodeHours, d.NodesLaunched, d.Evictions, d.WaitedMinutes)})
+			rows = append(rows, []string{d.Day, c.Name, dollarText(d.Dollars), fmt.Sprintf("%.1f", d.NodeHours), fmt.Sprint(d.NodesLaunched), fmt.Sprint(d.Evictions), fmt.Sprintf("%.1f", d.WaitedMinutes)})
 		}
 		return rows
 	})
+	return []replayDetail{pools, days}
 }
 
-// replayRow is a row of a table: what it is about, and its cells.
-type replayRow struct{ of, cells string }
+// replayRows returns a table of the rows that columns have, by what they are about: their first cell.
+func replayRows(r *Replay, head []string, rows func(*ReplayColumn) [][]string) replayDetail {
+	out := replayDetail{head: head}
+	for i := range r.Columns {
+		out.rows = append(out.rows, rows(&r.Columns[i])...)
+	}
+	slices.SortStableFunc(out.rows, func(a, b []string) int { return cmp.Compare(a[0], b[0]) })
+	return out
+}
 
-// replayRows writes a table of the rows that columns have, by what they are about.
-func replayRows(out io.Writer, r *Replay, head string, rows func(*ReplayColumn) []replayRow) {
+func (d *replayDetail) write(out io.Writer) {
 	fmt.Fprintln(out)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	defer t.Flush()
-	fmt.Fprintln(t, head)
-	lines := map[string][]string{}
-	for i := range r.Columns {
-		for _, row := range rows(&r.Columns[i]) {
-			lines[row.of] = append(lines[row.of], r.Columns[i].Name+"\t"+row.cells)
-		}
-	}
-	for _, of := range slices.Sorted(maps.Keys(lines)) {
-		for _, line := range lines[of] {
-			fmt.Fprintf(t, "%s\t%s\n", cmp.Or(of, "(none)"), line)
-		}
+	fmt.Fprintln(t, strings.Join(d.head, "\t"))
+	for _, row := range d.rows {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
 }

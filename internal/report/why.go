@@ -121,20 +121,29 @@ type decidedRow struct {
 
 // decidedRows returns entries with those as one that refuse pods for the same reasons within a minute, such as all pods of a Deployment.
 func decidedRows(list []ledger.Entry) (out []decidedRow) {
+	refusals := map[string][]int{} // by what they say: indexes into out
 	for _, e := range list {
 		why := make([]string, 0, len(e.Why))
 		for _, r := range e.Why {
 			why = append(why, Sentence(r))
 		}
 		x := decidedRow{Entry: e, why: strings.Join(why, "; ")}
-		i := slices.IndexFunc(out, func(o decidedRow) bool {
-			return o.Kind == ledger.Refuse && e.Kind == ledger.Refuse && o.why == x.why && o.Subject != e.Subject && e.At.Sub(o.At) <= time.Minute
-		})
-		if i >= 0 {
-			out[i].more++
+		if e.Kind != ledger.Refuse {
+			out = append(out, x)
+			continue
+		}
+		// Entries are in order of time: rows more than a minute old take no more.
+		rows := refusals[x.why]
+		for len(rows) > 0 && e.At.Sub(out[rows[0]].At) > time.Minute {
+			rows = rows[1:]
+		}
+		if len(rows) > 0 && out[rows[0]].Subject != e.Subject { // all of them are about one subject
+			out[rows[0]].more++
 		} else {
+			rows = append(rows, len(out))
 			out = append(out, x)
 		}
+		refusals[x.why] = rows
 	}
 	return out
 }
