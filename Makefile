@@ -210,8 +210,8 @@ bench-life-karpenter: build ## the same rounds with Karpenter's own KWOK control
 	go run ./test/life -karpenter bin/karpenter
 
 .PHONY: bench-replay
-bench-replay: ## replay an hour of a drawn recording of 100 nodes: processor seconds and memory; NODES=1000, and HOURS=168 with it, take hours
-	go test ./internal/replay/recording -run '^$$' -bench 'Replay/nodes=$(or $(NODES),100)$$/hours=$(or $(HOURS),1)$$' -benchtime 1x -timeout 24h
+bench-replay: ## replay an hour of a drawn recording of 100 nodes: processor seconds and memory; NODES=1000, HOURS=168 and PACE=30s with it is the week
+	DOVETAIL_PACE=$(PACE) go test ./internal/replay/recording -run '^$$' -bench 'Replay/nodes=$(or $(NODES),100)$$/hours=$(or $(HOURS),1)$$' -benchtime 1x -timeout 24h
 
 .PHONY: bench-ui
 bench-ui: build ## top --once, doctor and the page's first paint in Chromium with 1,000 nodes and 20,000 pods, with memory; minutes, most of them to make the pods

@@ -24,7 +24,8 @@ const maxFaults = 10
 func Play(t *Trace, v *Variant) *Result {
 	w := &world{Cluster: sim.New(t.From), trace: t, variant: v, meter: newMeter(t.From, t.To), types: map[string][]*model.InstanceType{},
 		reasons: map[string]string{}, nodes: map[string]*standing{}, machines: map[string]*sim.Machine{}, refused: map[string]map[string]bool{}}
-	w.boots = newBoots(t, v.Boot)
+	w.boots, w.policy = newBoots(t, v.Boot), v.Policy
+	w.policy.SearchInterval = max(w.policy.SearchInterval, v.Pace)
 	w.Observe, w.Notices, w.Delays = w.observe, notices, w.boots.of
 	w.Identify, w.Prefers = w.identities(), w.recordedNode
 	w.TypesOf = func(pool string) []*model.InstanceType { return w.types[pool] }
@@ -116,7 +117,8 @@ func (w *world) begin() {
 	w.work.begin()
 	x := w.Control(w)
 	x.Batch = sim.UsualBatch
-	if w.trace.Own {
+	x.Batch.Calm = w.variant.Pace
+	if w.trace.Own && w.variant.Pace == 0 {
 		x.DecidesAt = w.decidedAbout()
 	}
 }
@@ -221,7 +223,7 @@ func (w *world) Restart(table *state.ResourceTable) {
 
 // Decide implements sim.Decider: it decides as the controller does.
 func (w *world) Decide(now time.Time, s *model.Snapshot, solve bool) ([]plan.Action, time.Time) {
-	d := approve.Step(decide.Step, approve.Verify, s, w.mem, now, w.variant.Policy, decide.Request{Solve: solve})
+	d := approve.Step(decide.Step, approve.Verify, s, w.mem, now, w.policy, decide.Request{Solve: solve})
 	w.mem = d.Memory
 	w.result.Steps++
 	for _, r := range d.Refused {

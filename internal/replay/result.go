@@ -21,6 +21,10 @@ type Variant struct {
 	// Boot is how long each machine takes from its launch until its node is Ready. Negative: as recorded.
 	Boot time.Duration
 
+	// Pace is how far apart decisions and searches for consolidation are while nothing comes or goes but pods on nodes that stay. 0: as far as the
+	// controller's.
+	Pace time.Duration
+
 	// Progress is called now and then with the instant that the replay has come to. The replay ends when it returns false. nil: nobody looks.
 	Progress func(time.Time) bool
 }

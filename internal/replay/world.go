@@ -24,6 +24,7 @@ type world struct {
 	result  Result
 
 	mem      decide.Memory
+	policy   decide.Policy
 	types    map[string][]*model.InstanceType // by NodePool
 	reasons  map[string]string                // by claim name: why it is deleted
 	nodes    map[string]*standing             // without a NodeClaim

@@ -88,6 +88,7 @@ type Cluster struct {
 	sorted    []*model.Node         // by name
 	aside     map[Offered]time.Time // offerings that are not offered, until when
 	joined    map[string]*Machine   // by node
+	busy      map[string]bool       // NodeClaims and nodes that come or go
 	daemons   daemonController
 	refusals  refusals
 	late      schedulerView
@@ -97,7 +98,7 @@ type Cluster struct {
 func New(now time.Time) *Cluster {
 	return &Cluster{Now: now, Pods: map[string]*model.Pod{}, Nodes: map[string]*model.Node{}, Claims: map[string]*model.Claim{},
 		Machines: map[string]*Machine{}, Boot: 3 * time.Second, Readiness: time.Second, Patience: 16 * time.Minute, nodeOwner: map[string]string{}, on: map[string]map[string]*model.Pod{},
-		used: map[string]model.Resources{}, ofClass: map[*model.Class]map[string]*model.Pod{}, aside: map[Offered]time.Time{}, joined: map[string]*Machine{},
+		used: map[string]model.Resources{}, ofClass: map[*model.Class]map[string]*model.Pod{}, aside: map[Offered]time.Time{}, joined: map[string]*Machine{}, busy: map[string]bool{},
 		daemons: daemonController{due: map[string]daemonDue{}, changed: map[string]bool{}}, refusals: refusals{of: map[*model.Class]map[string]uint64{}}}
 }
 
@@ -231,6 +232,7 @@ type Controller struct {
 	decided time.Time // when it decided last
 	news    bool      // it has seen something since, or an answer has come
 	told    uint64    // how often it was shown something
+	urgent  uint64    // how often that was no pod, PodDisruptionBudget or ReplicaSet
 	batch   batch
 }
 
@@ -238,6 +240,8 @@ type Controller struct {
 type Batch struct {
 	Idle time.Duration // after the last change
 	Most time.Duration // after the first one that was not decided on
+	// Calm is how far apart decisions are while nothing asks for one (Controller.isCalm): pods come and go on nodes that stay. 0: they are as others.
+	Calm time.Duration
 }
 
 // UsualBatch is the Batch of internal/controller.
@@ -246,6 +250,7 @@ var UsualBatch = Batch{Idle: 30 * time.Millisecond, Most: time.Second}
 // batch are the changes that were not decided on.
 type batch struct {
 	heard uint64    // Controller.told when it was looked at last
+	calm  uint64    // Controller.urgent when it decided last
 	first time.Time // when the first came; zero: there are none
 	due   time.Time // when to decide on them; zero: there are none
 }

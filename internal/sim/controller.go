@@ -123,7 +123,26 @@ func (x *Controller) dueAt() time.Time {
 	if x.DecidesAt != nil && !next.IsZero() {
 		next = x.DecidesAt(next, next)
 	}
-	return model.EarlierOf(b.due, next)
+	due := model.EarlierOf(b.due, next)
+	if calm := x.decided.Add(x.Batch.Calm); x.Batch.Calm > 0 && !due.IsZero() && due.Before(calm) && x.isCalm() {
+		return calm
+	}
+	return due
+}
+
+// isCalm reports whether nothing has happened since the last decision but that pods came and went, no pod waits for a node that has not been decided
+// on, and no node comes or goes.
+func (x *Controller) isCalm() bool {
+	c := x.cluster
+	if x.urgent != x.batch.calm || len(c.busy) > 0 {
+		return false
+	}
+	for _, p := range c.on[""] {
+		if p.Created.After(x.decided) || p.Unschedulable.After(x.decided) {
+			return false
+		}
+	}
+	return true
 }
 
 // deliver shows what the watches have.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/state"
@@ -21,6 +22,9 @@ func (c *Cluster) show(s stream, ch state.Change) {
 	if c.Controller != nil {
 		c.Controller.watch[s] = append(c.Controller.watch[s], ch)
 		c.Controller.told++
+		if s == watchNodes || s == watchClaims {
+			c.Controller.urgent++
+		}
 	}
 }
 
@@ -30,6 +34,7 @@ func (c *Cluster) showNow(ch state.Change) {
 		ch(x.State)
 		x.news = true
 		x.told++
+		x.urgent++
 	}
 }
 
@@ -40,6 +45,15 @@ func replaceOrAdd[T any](list []T, x T, isSame func(T) bool) []T {
 		return list
 	}
 	return append(list, x)
+}
+
+// setBusy notes whether a NodeClaim or a node comes or goes, so that what happens to pods may be of use for it.
+func (c *Cluster) setBusy(object string, is bool) {
+	if is {
+		c.busy[object] = true
+	} else {
+		delete(c.busy, object)
+	}
 }
 
 // SetPool creates a NodePool or changes it. It is seen at once.
@@ -246,6 +260,7 @@ func (c *Cluster) SetNode(n *model.Node) {
 	c.late.changeNode(c, c.Nodes[n.Name], n)
 	c.indexNode(n.Name, n)
 	c.Nodes[n.Name] = n
+	c.setBusy("node/"+n.Name, n.DaemonsOnly || !n.Deleting.IsZero() || n.HasTaint(model.TaintReserved) || n.HasTaint(model.TaintDisrupted))
 	c.show(watchNodes, func(s *state.State) { s.SetNode(n, v) })
 	if n.Ready && len(n.Taints) > 0 {
 		c.due.add(c.Now.Add(1), func() { c.removeStartupTaints(n.Name) })
@@ -273,6 +288,7 @@ func (c *Cluster) DropNode(name string) {
 	c.version++
 	c.indexNode(name, nil)
 	delete(c.Nodes, name)
+	c.setBusy("node/"+name, false)
 	delete(c.nodeOwner, name)
 	delete(c.joined, name)
 	c.show(watchNodes, func(s *state.State) { s.DeleteNode(name) })
@@ -299,6 +315,7 @@ func (c *Cluster) SetClaim(x *model.Claim) {
 	c.version++
 	v := c.version
 	c.Claims[x.Name] = x
+	c.setBusy("nodeclaim/"+x.Name, !x.Deleting.IsZero() || !x.Is(lifecycle.Initialized) || x.Is(lifecycle.Disrupted))
 	c.show(watchClaims, func(s *state.State) { s.SetClaim(x, v) })
 }
 
@@ -359,6 +376,7 @@ func (c *Cluster) updateClaim(a plan.UpdateClaim) (uint64, error) {
 func (c *Cluster) dropClaim(x *model.Claim) {
 	c.version++
 	delete(c.Claims, x.Name)
+	c.setBusy("nodeclaim/"+x.Name, false)
 	c.show(watchClaims, func(s *state.State) { s.DeleteClaim(x.Name) })
 	for _, k := range slices.Sorted(maps.Keys(c.nodeOwner)) { // the garbage collector: owned nodes go too
 		if n := c.Nodes[k]; n != nil && c.nodeOwner[k] == x.UID {

@@ -75,7 +75,7 @@ func (c *Cluster) Play(until time.Time, passes func(time.Duration) bool) error {
 		c.Happen()
 		if due := x.dueAt(); !due.IsZero() && !due.After(c.Now) {
 			err := c.Rest()
-			if x.batch = (batch{heard: x.told}); err != nil {
+			if x.batch = (batch{heard: x.told, calm: x.urgent}); err != nil {
 				x.batch.due = c.Now.Add(x.Batch.Most)
 				return err
 			}

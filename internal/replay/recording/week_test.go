@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -217,11 +218,12 @@ func (k *week) gone(x *weekPod) {
 	k.w.Delete("Pod", x.Namespace+"/"+x.Name)
 }
 
-// BenchmarkReplay reads and replays a drawn recording. MiB is the most memory that the process has had, with the drawing. See 'make bench-replay'.
+// BenchmarkReplay reads and replays a drawn recording, with Variant.Pace as DOVETAIL_PACE says. MiB is the most memory that the process has had, with the drawing. See 'make bench-replay'.
 func BenchmarkReplay(b *testing.B) {
 	for _, k := range []week{
 		{nodes: 100, deployments: 20, long: time.Hour, changes: 1_000},
 		{nodes: 1_000, deployments: 200, long: time.Hour, changes: 4_000},
+		{nodes: 1_000, deployments: 200, long: 6 * time.Hour, changes: 25_000},
 		{nodes: 1_000, deployments: 200, long: 168 * time.Hour, changes: 700_000},
 	} {
 		b.Run(fmt.Sprintf("nodes=%d/hours=%.0f", k.nodes, k.long.Hours()), func(b *testing.B) {
@@ -230,6 +232,13 @@ func BenchmarkReplay(b *testing.B) {
 			for b.Loop() {
 				before := processorTime(b)
 				r, v := read(b, path)
+				if pace := os.Getenv("DOVETAIL_PACE"); pace != "" {
+					var err error
+					if v.Pace, err = time.ParseDuration(pace); err != nil {
+						b.Fatal(err)
+					}
+				}
+				v.Progress = progressOf(b)
 				reading := processorTime(b)
 				played := replay.Play(r.Trace, v)
 				b.ReportMetric((reading - before).Seconds(), "cpu-s/read")
@@ -244,6 +253,19 @@ func BenchmarkReplay(b *testing.B) {
 			}
 			b.ReportMetric(float64(usage(b).Maxrss)/1024, "MiB")
 		})
+	}
+}
+
+// progressOf logs what each simulated hour takes.
+func progressOf(b *testing.B) func(time.Time) bool {
+	at, hour := processorTime(b), start
+	return func(now time.Time) bool {
+		if now.Sub(hour) >= time.Hour {
+			since := at
+			at, hour = processorTime(b), now
+			fmt.Fprintf(os.Stderr, "%s: %.1f s of a processor, %.0f MiB\n", now.Sub(start).Round(time.Minute), (at - since).Seconds(), float64(usage(b).Maxrss)/1024)
+		}
+		return true
 	}
 }
 
