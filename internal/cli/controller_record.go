@@ -90,7 +90,7 @@ func (p *controllerProcess) openRecording(ctx context.Context) (w *record.Writer
 	if err := errors.Join(os.MkdirAll(f.dir, 0o700), record.Prune(f.dir, path, int64(f.maxMiB)<<20*int64(f.maxKept+1))); err != nil {
 		return nil, path, err
 	}
-	have, err := watch.Watched(ctx, p.client, p.objects)
+	have, err := watch.Watched(ctx, p.client)
 	if err != nil {
 		return nil, path, err
 	}

@@ -14,8 +14,10 @@ import (
 	"syscall"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dovetail-sh/dovetail/internal/record"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
@@ -128,7 +130,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// A controller records what it watches, with no watch more, goes on after a SIGKILL, and can be replayed.
+// A controller records what it watches, and StatefulSets, goes on after a SIGKILL, and can be replayed.
 func TestControllerRecords(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -138,33 +140,72 @@ func TestControllerRecords(t *testing.T) {
 	e.must(err)
 	file := filepath.Join(dir, host+".zst")
 	e.nodePool(nil)
-	secret := func(p *corev1.PodTemplateSpec) {
-		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "planted-1"}}
-	}
-	e.deploy("a", 2, e.pod("500m", "256Mi", secret))
+	e.deploy("a", 1, e.pod("500m", "256Mi", planted))
+	e.stateful("db", e.pod("500m", "256Mi", planted))
 	e.podsRun(2)
 	e.holds(file, 1, 2)
 	leader, err := s.Leader()
 	e.must(err)
 	e.must(syscall.Kill(leader.PID, syscall.SIGKILL))
-	e.deploy("b", 1, e.pod("500m", "256Mi", secret))
+	e.deploy("b", 1, e.pod("500m", "256Mi", planted))
 	e.podsRun(3)
-	if report := e.holds(file, 2, 3); len(report.Problems) > 0 || len(report.Gaps) != 1 || !slices.Equal(report.Header.Denied, []string{"Deployment", "StatefulSet"}) {
+	if report := e.holds(file, 2, 3); len(report.Problems) > 0 || len(report.Gaps) != 1 || !slices.Equal(report.Header.Denied, []string{"Deployment"}) {
 		t.Errorf("after a SIGKILL: %+v", report)
 	}
+	e.isWhole(file)
+}
+
+// Shadow mode records what a controller does, with the rights that the chart ships for it, which are to read only.
+func TestShadowRecords(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, shared(t), "shadowrecords")
+	dir := t.TempDir()
+	host, err := os.Hostname()
+	e.must(err)
+	file := filepath.Join(dir, host+".zst")
+	p := e.besideIt("--record-dir=" + dir)
+	e.nodePool(nil)
+	e.deploy("a", 1, e.pod("500m", "256Mi", planted))
+	e.stateful("db", e.pod("500m", "256Mi", planted))
+	e.podsRun(2)
+	if report := e.holds(file, 1, 2); len(report.Problems) > 0 || !slices.Equal(report.Header.Denied, []string{"Deployment"}) {
+		t.Errorf("recorded: %+v", report)
+	}
+	p.end()
+	e.isWhole(file)
+}
+
+// planted gives a pod a secret.
+func planted(p *corev1.PodTemplateSpec) {
+	p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "planted-1"}}
+}
+
+// stateful creates a StatefulSet of one pod.
+func (e *env) stateful(app string, p corev1.PodTemplateSpec) {
+	e.t.Helper()
+	p.Labels["app"] = app
+	one := int32(1)
+	_, err := e.s.Kube.AppsV1().StatefulSets(e.name).Create(e.ctx, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: app},
+		Spec: appsv1.StatefulSetSpec{Replicas: &one, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}, Template: p}}, metav1.CreateOptions{})
+	e.must(err)
+}
+
+// isWhole checks that a recording of a controller has all that a replay needs and no secret, and that it can be replayed.
+func (e *env) isWhole(file string) {
+	e.t.Helper()
 	objects, _, err := record.Objects(file)
 	e.must(err)
 	for _, o := range objects {
 		if strings.Contains(string(o.Object), "planted-") {
-			t.Errorf("%s %s: %s", o.Kind, o.Key, o.Object)
+			e.t.Errorf("%s %s: %s", o.Kind, o.Key, o.Object)
 		}
 	}
-	for _, kind := range []string{"Pod", "Node", "NodePool", "NodeClaim", "KWOKNodeClass", "ReplicaSet", "Namespace"} {
+	for _, kind := range []string{"Pod", "Node", "NodePool", "NodeClaim", "KWOKNodeClass", "ReplicaSet", "StatefulSet", "Namespace"} {
 		if !slices.ContainsFunc(objects, func(c record.Change) bool { return c.Kind == kind }) {
-			t.Errorf("no %s was recorded", kind)
+			e.t.Errorf("no %s was recorded", kind)
 		}
 	}
 	if status, out := e.dovetail("replay", file); status != 0 || !strings.Contains(out, "CURRENT") {
-		t.Errorf("replay of the recording: status %d: %s", status, out)
+		e.t.Errorf("replay of the recording: status %d: %s", status, out)
 	}
 }

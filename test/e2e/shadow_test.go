@@ -33,8 +33,8 @@ type shadowProcess struct {
 	cmd     *exec.Cmd
 }
 
-// besideIt starts a controller in shadow mode and waits until it answers. The test ends it at the latest.
-func (e *env) besideIt() *shadowProcess {
+// besideIt starts a controller in shadow mode, with further flags, and waits until it answers. The test ends it at the latest.
+func (e *env) besideIt(flags ...string) *shadowProcess {
 	e.t.Helper()
 	_, manifests := e.dovetail("manifests", "--mode", "shadow")
 	var rules []rbacv1.PolicyRule
@@ -59,8 +59,8 @@ func (e *env) besideIt() *shadowProcess {
 	e.must(l.Close())
 	_, bin, err := sandbox.Binaries()
 	e.must(err)
-	p.cmd = exec.Command(bin, "controller", "--mode", "shadow", "--kubeconfig", e.as("shadow"), "--cloud", "kwok", "--machines", e.s.MachinesURL,
-		"--metrics-address", p.address, "--health-address", "")
+	p.cmd = exec.Command(bin, append([]string{"controller", "--mode", "shadow", "--kubeconfig", e.as("shadow"), "--cloud", "kwok", "--machines", e.s.MachinesURL,
+		"--metrics-address", p.address, "--health-address", ""}, flags...)...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	e.must(p.cmd.Start())
 	e.t.Cleanup(p.end)

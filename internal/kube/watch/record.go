@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
-	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
 // Recorder gets the objects of a cluster and their changes. For one object it is never called twice at once.
@@ -92,19 +91,18 @@ func readClusterID(ctx context.Context, c *client.Client) (string, error) {
 }
 
 // Watched returns what a Recorder of Watch gets. Kinds that Watch does not watch are Denied.
-func Watched(ctx context.Context, c *client.Client, t *translate.Translator) (*Recordable, error) {
+func Watched(ctx context.Context, c *client.Client) (*Recordable, error) {
 	out := &Recordable{c: c}
 	var err error
 	if out.Cluster, err = readClusterID(ctx, c); err != nil {
 		return nil, err
 	}
 	for _, k := range kindsFor(c, recorded) {
-		switch {
-		case k.kind == "StatefulSet" && len(t.Defaults) == 0, k.kind == "Deployment":
+		if k.kind == "Deployment" {
 			out.Denied = append(out.Denied, k.kind)
-		default:
-			out.kinds, out.Kinds = append(out.kinds, k), append(out.Kinds, k.kind)
+			continue
 		}
+		out.kinds, out.Kinds = append(out.kinds, k), append(out.Kinds, k.kind)
 	}
 	return out, nil
 }

@@ -36,6 +36,9 @@ func (w *watcher) followReplicas(ctx context.Context, wg *sync.WaitGroup) {
 		})
 	if len(w.t.Defaults) == 0 { // else followSelectors watches them, and tells
 		follow(ctx, w, wg, source{w.c.Apps, "replicasets", &appsv1.ReplicaSet{}}, &sync.Mutex{}, w.setReplicas, w.dropReplicas)
+		if w.recorder != nil { // a replay must know how many pods they want
+			follow(ctx, w, wg, source{w.c.Apps, "statefulsets", &appsv1.StatefulSet{}}, &sync.Mutex{}, func(string, *appsv1.StatefulSet) {}, func(string) {})
+		}
 	}
 }
 
