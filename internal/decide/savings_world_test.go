@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -22,10 +23,13 @@ type accounts struct {
 	recent, days []byte
 	looked       time.Time
 	stored       time.Time
-	bill         float64         // micro-dollars
-	untold       float64         // micro-dollars of machines between their end and when the cloud told of it
-	running      map[string]bool // uids of the claims whose machines ran when the controller looked last
-	lost         bool            // the leader has changed, and the next one begins with what is stored
+	bill         float64            // micro-dollars
+	untold       float64            // micro-dollars of machines between their end and when the cloud told of it
+	missed       float64            // micro-dollars of machines that ended before any controller has stored that they ran
+	running      map[string]bool    // uids of the claims whose machines ran when the controller looked last
+	unstored     map[string]float64 // by uid of the claim: micro-dollars of its machine since the ledger was stored
+	unseen       map[string]float64 // and of one that no look has shown yet, since its launch
+	lost         bool               // the leader has changed, and the next one begins with what is stored
 }
 
 const (
@@ -37,14 +41,22 @@ const (
 func (a *accounts) pass(d time.Duration) {
 	a.bill += float64(a.MicroPerHour()) * d.Hours()
 	for uid, m := range a.Machines {
-		if m.Gone && a.running[uid] {
-			a.untold += float64(m.MicroPerHour()) * d.Hours()
+		micro := float64(m.MicroPerHour()) * d.Hours()
+		switch {
+		case m.Gone && a.running[uid]:
+			a.untold += micro
+		case !m.Gone:
+			a.unstored[uid] += micro
+			if !a.running[uid] {
+				a.unseen[uid] += micro
+			}
 		}
 	}
 	a.Now = a.Now.Add(d)
 	if a.Now.Sub(a.looked) < looksEvery {
 		return
 	}
+	resumes := a.lost
 	if a.lost {
 		l, err := savings.Decode(a.recent, a.days)
 		if err != nil {
@@ -61,8 +73,26 @@ func (a *accounts) pass(d time.Duration) {
 	for _, m := range o.Machines {
 		a.running[m.UID] = true
 	}
+	if resumes { // what has ended since the ledger was stored is not in it
+		a.miss(a.unstored)
+		clear(a.unseen)
+	}
+	a.miss(a.unseen)
+	for uid := range a.running {
+		delete(a.unseen, uid)
+	}
 	if a.Now.Sub(a.stored) >= storesEvery {
 		a.store()
+	}
+}
+
+// miss takes in that nobody counts what machines have cost that are gone.
+func (a *accounts) miss(costs map[string]float64) {
+	for uid, micro := range costs {
+		if m := a.Machines[uid]; !a.running[uid] && (m == nil || m.Gone) {
+			a.missed += micro
+			delete(costs, uid)
+		}
 	}
 }
 
@@ -72,6 +102,7 @@ func (a *accounts) store() {
 		a.fatalf("%v", err)
 	}
 	a.stored = a.Now
+	clear(a.unstored)
 }
 
 // reprice changes the price of an instance type for all that runs and is launched from then on.
@@ -101,12 +132,12 @@ func (a *accounts) reprice() {
 }
 
 // TestLedgerIsTheBill compares the savings ledger with the cloud's bill over twenty rounds with kills, interruptions, price changes and five
-// changes of the leader: what is missing of it beyond 1 % is what the ledger says that it does not know, and what it has beyond that is of machines
-// that had ended, which the cloud told later. And it compares the credit for removed nodes with the commands that removed some.
+// changes of the leader: but for machines that ended before a controller has stored that they ran, which is what the ledger says that it does not know,
+// and for those that had ended, which the cloud told later, they differ by 1 % at most. And it compares the credit for removed nodes with the commands that removed some.
 func TestLedgerIsTheBill(t *testing.T) {
-	credited, removed, changes, worst := 0, 0, 0, 0.0
+	credited, removed, changes, worst, raw, bills, costs := 0, 0, 0, 0.0, 0.0, 0.0, 0.0
 	rapid.Check(t, func(t *rapid.T) {
-		a := &accounts{world: newWorld(t, false), ledger: &savings.Ledger{}}
+		a := &accounts{world: newWorld(t, false), ledger: &savings.Ledger{}, unstored: map[string]float64{}, unseen: map[string]float64{}}
 		for _, x := range a.Types {
 			for i := range 2 {
 				spot := x.Offerings[i]
@@ -156,11 +187,14 @@ func TestLedgerIsTheBill(t *testing.T) {
 		x := a.ledger.Since(time.Time{})
 		cost := float64(x.Total.Cost) / 3600
 		if a.bill > 0 {
-			off := cost/a.bill - 1
-			worst = max(worst, off, -off)
-			unknown := float64(x.Total.Ended) / 3600 * 500_000 // of machines that may have run, each of the dearest type
-			if off > 0.01 && cost-a.bill-a.untold > 0.01*a.bill || off < -0.01 && a.bill-cost-unknown > 0.01*a.bill {
-				a.fatalf("the ledger has %.0f micro-dollars, the bill is %.0f: %+v", cost, a.bill, x.Total)
+			bills, costs = bills+a.bill, costs+cost
+			raw = max(raw, math.Abs(cost/a.bill-1))
+			off := math.Abs((cost-a.untold+a.missed)/a.bill - 1)
+			if worst = max(worst, off); off > 0.01 {
+				a.fatalf("the ledger has %.0f micro-dollars, the bill is %.0f, %.0f told late and %.0f missed: %+v", cost, a.bill, a.untold, a.missed, x.Total)
+			}
+			if a.missed > 0.005*a.bill && x.Total.Ended == 0 && x.Total.Unseen == 0 {
+				a.fatalf("%.0f micro-dollars of %.0f are missed, and the ledger does not say so: %+v", a.missed, a.bill, x.Total)
 			}
 		}
 		removed += len(commands)
@@ -172,7 +206,7 @@ func TestLedgerIsTheBill(t *testing.T) {
 			a.fatalf("%d micro-dollars are credited, and no command has removed a node", x.Total.Removed/3600)
 		}
 	})
-	t.Logf("at most %.3f %% from the bill; %d commands, credits in %d worlds, %d changes of the leader", 100*worst, removed, credited, changes)
+	t.Logf("%.3f %% from the bill in all; in one world at most %.3f %%, and %.3f %% but for what it says that it does not know; %d commands, credits in %d worlds, %d changes of the leader", 100*math.Abs(costs/bills-1), 100*raw, 100*worst, removed, credited, changes)
 	if credited == 0 || removed == 0 || changes == 0 {
 		untested(t, "nothing was consolidated, or no leader has changed")
 	}
