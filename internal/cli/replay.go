@@ -44,7 +44,7 @@ type replayFlags struct {
 	pace    time.Duration
 	check   bool
 	priceFlags
-	output, scheduler, html string
+	output, scheduler, html, trace string
 }
 
 func replayCommand() *cobra.Command {
@@ -79,6 +79,7 @@ terminated. An interrupted replay prints a partial result.`,
 	}
 	g := c.Flags()
 	g.StringArrayVarP(&f.files, "filename", "f", nil, "File or directory with NodePools to replay with. Can be repeated: each is a column")
+	g.StringVar(&f.trace, "trace", "", "Read FILE as a public trace in this format: "+strings.Join(recording.TraceFormats(), " or ")+" (docs/REPLAY.md#traces). Needs -f")
 	g.StringVar(&f.compare, "compare", "", "Also replay with the NodePools of the recording. The only value is current")
 	g.StringVar(&f.failIf, "fail-if", "", "Exit with status 1 if this CEL expression is true for a replay of -f, for example 'dollars > 1.05 * current || waiting.p99 > 120s' (docs/REPLAY.md#as-a-gate)")
 	g.DurationVar(&f.boot, "boot", -1, "Time from the launch of a node until it is Ready. A negative duration means as recorded")
@@ -97,6 +98,13 @@ func (f *replayFlags) validate() error {
 	}
 	if f.compare != "" && f.compare != currentColumn {
 		return exit{2, fmt.Errorf("--compare %q: use current", f.compare)}
+	}
+	switch {
+	case f.trace == "":
+	case !slices.Contains(recording.TraceFormats(), f.trace):
+		return exit{2, fmt.Errorf("--trace %q: use %s", f.trace, strings.Join(recording.TraceFormats(), " or "))}
+	case len(f.files) == 0 || f.compare != "":
+		return exit{2, fmt.Errorf("--trace %s: a trace has no NodePools; add them with -f, and leave out --compare", f.trace)}
 	}
 	if f.pace < 0 {
 		return exit{2, fmt.Errorf("--pace %s: need a duration of 0 or more, for example 30s", f.pace)}
@@ -284,13 +292,21 @@ func readReplay(f replayFlags, path string, shown *progress, warnings io.Writer)
 	if err != nil {
 		return nil, err
 	}
-	if err := isRecording(path); err != nil {
+	if f.trace == "" {
+		err = isRecording(path)
+	}
+	if err != nil {
 		return nil, err
 	}
 	table := state.NewResourceTable()
 	in := &replayInput{cat: cat, types: cat.InstanceTypes(table.Dim), scheduler: scheduler} // first, so that the numbers of resources do not depend on the input
 	shown.at("reading %s", path)
-	if in.recording, err = recording.Read(path, scheduler, table); err != nil {
+	if f.trace == "" {
+		in.recording, err = recording.Read(path, scheduler, table)
+	} else {
+		in.recording, err = recording.ReadTrace(path, f.trace, table)
+	}
+	if err != nil {
 		return nil, err
 	}
 	elsewhere := false
@@ -315,8 +331,20 @@ func isRecording(path string) error {
 	return nil
 }
 
+// policyKinds are the kinds of which a file of -f must have an object.
+var policyKinds = []string{"NodePool", "NodeOverlay", "Provisioner", "KWOKNodeClass", "EC2NodeClass", "NodeGroupClass", "ClusterAPINodeClass", "CapacityQuota"}
+
 // variant returns what a column is replayed with.
 func (in *replayInput) variant(ctx context.Context, f replayFlags, col replayColumn) (*replay.Variant, []string, error) {
+	if len(col.files) > 0 {
+		mine := manifests.New()
+		if err := readFiles(mine, col.files, strings.NewReader("")); err != nil {
+			return nil, nil, err
+		}
+		if !mine.HasAny(policyKinds...) {
+			return nil, nil, fmt.Errorf("-f %s: has none of %s, so nothing would differ from the recording; add a NodePool, or leave out -f", col.files[0], strings.Join(policyKinds, ", "))
+		}
+	}
 	offers := offerer{types: in.types}
 	v, assumed, err := in.recording.Variant(
 		func(m *manifests.Set) error {

@@ -145,6 +145,11 @@ func (m *Set) Len() int {
 	return len(m.objects) + m.volumes.Len() + len(m.deviceObjects) + len(m.csi) + len(m.limits) + len(m.priorities) + len(m.runtimes) + len(m.resourceQuotas) + len(m.gangs) + len(m.horizontal)
 }
 
+// HasAny reports whether it has an object of one of some kinds.
+func (m *Set) HasAny(kinds ...string) bool {
+	return slices.ContainsFunc(m.objects, func(o object) bool { return slices.Contains(kinds, o.kind) })
+}
+
 // Volumes implements Lookup.
 func (m *Set) Volumes() *volume.Index { return m.volumes }
 
