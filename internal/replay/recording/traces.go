@@ -242,9 +242,10 @@ func traceName(s string) string { return strings.ReplaceAll(s, "_", "-") }
 
 // csvRow is a line of a CSV file. Its methods note the first cell that can't be read in err.
 type csvRow struct {
-	text []string
-	line int
-	err  error
+	text    []string
+	columns []string // their names; nil: they have none
+	line    int
+	err     error
 }
 
 // csvRows reads a CSV file: of its first line, those columns; without columns, all of every line.
@@ -273,7 +274,7 @@ func csvRows(in io.Reader, columns ...string) (out []csvRow, err error) {
 		if row := (csvRow{text: cells, line: line}); len(columns) == 0 {
 			out = append(out, row)
 		} else {
-			row.text = make([]string, len(at))
+			row.text, row.columns = make([]string, len(at)), columns
 			for j, i := range at {
 				row.text[j] = cells[i]
 			}
@@ -287,8 +288,12 @@ func csvRows(in io.Reader, columns ...string) (out []csvRow, err error) {
 }
 
 func (r *csvRow) wrong(i int, need string) {
+	column := fmt.Sprint("column ", i+1)
+	if len(r.columns) > 0 {
+		column = r.columns[i]
+	}
 	if r.err == nil {
-		r.err = fmt.Errorf("line %d, column %d: %q: need %s", r.line, i+1, r.cell(i), need)
+		r.err = fmt.Errorf("line %d, %s: %q: need %s", r.line, column, r.cell(i), need)
 	}
 }
 
