@@ -229,6 +229,7 @@ type Controller struct {
 	calls   []*call
 	listed  time.Time
 	acted   bool
+	noted   bool      // it has decided on nothing but notes: on status of NodePools and NodeClaims
 	decided time.Time // when it decided last
 	news    bool      // it has seen something since, or an answer has come
 	told    uint64    // how often it was shown something

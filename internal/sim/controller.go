@@ -92,7 +92,8 @@ func (x *Controller) tick(onlyNews bool) {
 	x.list()
 	x.answer()
 	x.deliver()
-	if onlyNews && !x.news && x.decided.Equal(x.cluster.Now) {
+	c := x.cluster
+	if onlyNews && x.decided.Equal(c.Now) && (!x.news || x.Batch.Calm > 0 && x.noted && len(c.busy) == 0) {
 		x.acted = false
 		return
 	}
@@ -188,7 +189,7 @@ func (x *Controller) decide() {
 	x.expire()
 	solve := !c.Faults.Happens(NoLookAtDemand)
 	actions, next := x.decider.Decide(c.Now, x.State.Snapshot(c.Now), solve)
-	x.Next, x.acted, x.decided, x.news = next, false, c.Now, false
+	x.Next, x.acted, x.decided, x.news, x.noted = next, false, c.Now, false, true
 	if !next.IsZero() && !next.After(c.Now) {
 		c.Tell(Event{Kind: Violated, Text: "to look again at " + next.String() + ", which is not after now"})
 	}
@@ -196,6 +197,8 @@ func (x *Controller) decide() {
 		if _, ok := a.(plan.UpdatePool); !ok {
 			x.acted = true
 			c.Tell(Event{Kind: Decided, Action: a})
+			_, isClaim := a.(plan.UpdateClaim)
+			x.noted = x.noted && isClaim
 		}
 		x.State.Begin(a, c.Now, c.Now.Add(callLimit))
 		k := &call{action: a, due: 1}

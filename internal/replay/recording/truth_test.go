@@ -68,6 +68,24 @@ func TestTruth(t *testing.T) {
 	}
 }
 
+// TestPace: a replay that decides twice a minute while only pods change decides far less often, and comes to about the same.
+func TestPace(t *testing.T) {
+	l := newLab(t, 2, 6)
+	l.addSets()
+	r, v := recorded(t, l, 3*time.Hour)
+	r.Trace.Own = false // it decides as often as the controller does
+	often := replay.Play(r.Trace, v)
+	v.Pace = 30 * time.Second
+	paced := replay.Play(r.Trace, v)
+	t.Logf("%d steps and %d; cost %.2f and %.2f, waiting %s and %s, %d evictions and %d", often.Steps, paced.Steps, float64(often.Micro)/1e6, float64(paced.Micro)/1e6,
+		often.Waiting, paced.Waiting, often.Evicted(), paced.Evicted())
+	if paced.Steps >= often.Steps*3/4 || len(paced.Faults) > 0 || paced.Restless > 0 {
+		t.Errorf("%d steps instead of %d, %d times restless, %v", paced.Steps, often.Steps, paced.Restless, paced.Faults)
+	}
+	near(t, "cost", float64(paced.Micro), float64(often.Micro), 0.05)
+	near(t, "waiting", paced.Waiting.Minutes(), often.Waiting.Minutes(), 0.25)
+}
+
 // TestTruthMidway: a replay that begins in the middle of a run has not learned what Dovetail had by then, so that it decides otherwise. It still
 // costs about as much.
 func TestTruthMidway(t *testing.T) {
