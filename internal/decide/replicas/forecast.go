@@ -32,6 +32,15 @@ import (
 type Memory struct {
 	replicas    map[model.Workload]*replicaHistory
 	replicasDue time.Time // when they are counted next
+
+	nodes map[*model.Node][]workloadPods // of the latest count: most nodes are the very same at the next
+}
+
+// workloadPods is how many pods of a workload there are, and the last one that was counted.
+type workloadPods struct {
+	of   model.Workload
+	pods int
+	like *model.Pod
 }
 
 const (
@@ -54,24 +63,22 @@ func (m Memory) Sample(s *model.Snapshot, now time.Time) Memory {
 	if now.Before(m.replicasDue) {
 		return m
 	}
-	type count struct {
-		pods int
-		like *model.Pod
-	}
-	counts := map[model.Workload]count{}
-	add := func(p *model.Pod) {
-		if w, ok := p.Workload(); ok && p.IsReschedulable() && !p.Expected {
-			counts[w] = count{counts[w].pods + 1, p}
+	counts, nodes := map[model.Workload]workloadPods{}, make(map[*model.Node][]workloadPods, len(s.Nodes))
+	add := func(list []workloadPods) {
+		for _, c := range list {
+			c.pods += counts[c.of].pods
+			counts[c.of] = c
 		}
 	}
 	for _, n := range s.Nodes {
-		for _, p := range n.Pods {
-			add(p)
+		list, ok := m.nodes[n]
+		if !ok {
+			list = countPods(n.Pods)
 		}
+		nodes[n] = list
+		add(list)
 	}
-	for _, p := range s.Pending {
-		add(p)
-	}
+	add(countPods(s.Pending))
 	next := maps.Clone(m.replicas)
 	if next == nil {
 		next = make(map[model.Workload]*replicaHistory, len(counts))
@@ -106,7 +113,25 @@ func (m Memory) Sample(s *model.Snapshot, now time.Time) Memory {
 		pods += c.pods
 	}
 	every := (replicaSampleEvery + time.Duration(pods)*replicaSampleRest).Truncate(replicaSampleEvery)
-	return Memory{replicas: next, replicasDue: now.Truncate(every).Add(every)}
+	return Memory{replicas: next, replicasDue: now.Truncate(every).Add(every), nodes: nodes}
+}
+
+// countPods counts the pods of each workload, by the first of them.
+func countPods(pods []*model.Pod) (out []workloadPods) {
+	at := map[model.Workload]int{}
+	for _, p := range pods {
+		w, ok := p.Workload()
+		if !ok || !p.IsReschedulable() || p.Expected {
+			continue
+		}
+		i, ok := at[w]
+		if !ok {
+			i = len(out)
+			at[w], out = i, append(out, workloadPods{of: w})
+		}
+		out[i].pods, out[i].like = out[i].pods+1, p
+	}
+	return out
 }
 
 // withChange returns the history after one more change; like is one of the pods, nil where there is none. A number that comes back within

@@ -5,9 +5,15 @@ package replicas
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // TestCrossings: a workload is expected to cross a level after the time that it took before, where it crossed it often enough and mostly took longer
@@ -107,4 +113,39 @@ func TestPassingFalls(t *testing.T) {
 			t.Errorf("%v: %d changes are kept, want %d", c.pods, len(h.changes), c.kept)
 		}
 	}
+}
+
+// TestSampleOfTheSameNodes: nodes that are the very same as when pods were counted last are not counted again, and the counts are those of all pods.
+func TestSampleOfTheSameNodes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pod := func() *model.Pod {
+			name := fmt.Sprint("w", rapid.IntRange(0, 4).Draw(t, "workload"))
+			p := &model.Pod{Namespace: "default", Owner: model.Owner{Kind: "StatefulSet", Name: name, UID: name}, Class: &model.Class{Requests: model.Resources{int64(rapid.IntRange(1, 9).Draw(t, "cpu"))}}}
+			if rapid.IntRange(0, 4).Draw(t, "is deleted") == 0 {
+				p.Deleting = time.Unix(1, 0)
+			}
+			return p
+		}
+		pods := func(most int) (out []*model.Pod) {
+			for range rapid.IntRange(0, most).Draw(t, "pods") {
+				out = append(out, pod())
+			}
+			return out
+		}
+		s, now := &model.Snapshot{}, time.Date(2026, 1, 7, 12, 0, 0, 0, time.UTC)
+		for range 4 {
+			s.Nodes = append(s.Nodes, &model.Node{Pods: pods(6)})
+		}
+		var kept Memory
+		for range 6 {
+			s = &model.Snapshot{Nodes: slices.Clone(s.Nodes), Pending: pods(3)}
+			s.Nodes[rapid.IntRange(0, 3).Draw(t, "node")] = &model.Node{Pods: pods(6)}
+			forgetful := Memory{replicas: kept.replicas, replicasDue: kept.replicasDue}
+			kept = kept.Sample(s, now)
+			if want := forgetful.Sample(s, now); !reflect.DeepEqual(kept, want) {
+				t.Fatalf("%v, want %v", kept, want)
+			}
+			now = now.Add(time.Minute)
+		}
+	})
 }
