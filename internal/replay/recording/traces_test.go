@@ -61,7 +61,7 @@ func playTrace(t *testing.T, path, format string) (*recording.Recording, *replay
 }
 
 var poolText = []byte(`{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: default}, spec: {template: {spec: {nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default},
-	requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]}}}}`)
+	requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]}}, disruption: {consolidateAfter: Never}}}`)
 
 // TestOpenb: pods run for as long as they did, or until they were deleted; one that was never scheduled is there until then; a GPU that no type has
 // refuses its pod.
