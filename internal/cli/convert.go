@@ -91,7 +91,7 @@ Exit status: 0 converted, 1 invalid input, 2 wrong usage, 130 or 143 interrupted
 }
 
 // foreignFlag says how to give convert a flag that is Cluster Autoscaler's and no flag of its own: the same command line with all that is
-// not convert's behind --. Of any other flag it says nothing.
+// not convert's after --. Of any other flag it says nothing.
 func foreignFlag(c *cobra.Command, err error, line []string) string {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
@@ -159,7 +159,7 @@ func runConvert(c *cobra.Command, f convertFlags, args []string) (*convert.Conve
 		return nil, exit{2, errors.New("--groups describes Auto Scaling groups, and --cloud-provider is " + cloudClusterAPI + ": leave --groups out; the controller reads the groups from the management cluster")}
 	}
 	if f.live && len(conv.Named)+len(conv.Discovery) > 0 {
-		clients, err := connectAWS(c.Context(), "leave --live out and describe the groups with --groups, or give --cloud-provider behind -- if they are of another cloud")
+		clients, err := connectAWS(c.Context(), "leave --live out and describe the groups with --groups, or set --cloud-provider after -- if they are of another cloud")
 		if err != nil {
 			return nil, fmt.Errorf("--live: %w", err)
 		}
@@ -184,11 +184,11 @@ func runConvert(c *cobra.Command, f convertFlags, args []string) (*convert.Conve
 	return conv, conv.WriteYAML(c.OutOrStdout())
 }
 
-// readConvertInput reads all that convert's flags name. args are what stands behind --.
+// readConvertInput reads all that convert's flags name. args are what follows --.
 func readConvertInput(f convertFlags, args []string, stdin io.Reader) (*convert.Input, error) {
 	in, files := &convert.Input{}, inputFiles{stdin: stdin}
 	if len(args) > 0 {
-		if err := in.AddFlags(args, "behind --"); err != nil {
+		if err := in.AddFlags(args, "after --"); err != nil {
 			return nil, err
 		}
 	}

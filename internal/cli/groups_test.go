@@ -22,7 +22,7 @@ func TestGroupDefaults(t *testing.T) {
 		"--expander=priority,most-pods --scale-down-unneeded-time=5m --namespace=scaling": {ranks: "scaling", expanders: "priority most-pods"},
 		"--namespace=scaling": {err: "--namespace says nothing of how a group is scaled"},
 		"--scan-interval=10s": {err: "--scan-interval says nothing of how a group is scaled"},
-		"--expander=cheapest": {err: `there is no expander "cheapest"`},
+		"--expander=cheapest": {err: `unknown expander "cheapest"`},
 	} {
 		f := &groupFlags{}
 		f.add(pflag.NewFlagSet("controller", pflag.ContinueOnError))

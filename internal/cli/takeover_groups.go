@@ -36,7 +36,7 @@ func handGroupsOver(ctx context.Context, out io.Writer, f *handoverFlags, releas
 			return fmt.Errorf("%w. If the groups are Auto Scaling groups, use --cloud aws", err)
 		}
 	}
-	clients, err := connectAWS(ctx, "give --cloud clusterapi or --cloud externalgrpc if the groups are of another cloud")
+	clients, err := connectAWS(ctx, "use --cloud clusterapi or --cloud externalgrpc if the groups are of another cloud")
 	if err != nil {
 		return fmt.Errorf("--group, --class: %w", err)
 	}

@@ -220,7 +220,7 @@ func testPriorities(t *testing.T, p *plane, w *world) {
 	put("50: [a$]\n10: [spot]")
 	weights("the weights of the ConfigMap as it is now", map[string]int32{"grp-a": 50, "grp-spot": 10})
 	put("50: [\"(\"]")
-	invalid("is no regular expression")
+	invalid("invalid regular expression")
 	if err := kubetest.Kubectl(nil, "patch", "nodepool", "grp-a", "--type=merge", "-p", `{"spec":{"weight":7}}`); err != nil {
 		t.Fatal(err)
 	}

@@ -333,7 +333,7 @@ func TestLeastUsefulIsNotStored(t *testing.T) {
 	}
 	s.read.Store(true)
 	b.writeShard(t.Context(), time.Now())
-	if !strings.Contains(b.text.String(), "not stored, the least useful ones") || b.metric(t, "dovetail_demand_histories_not_stored", "") != float64(leftOut) {
+	if !strings.Contains(b.text.String(), "least useful demand histories not stored") || b.metric(t, "dovetail_demand_histories_not_stored", "") != float64(leftOut) {
 		t.Errorf("said: %s", b.text.String())
 	}
 }
@@ -407,7 +407,7 @@ func TestFillFails(t *testing.T) {
 		if n := b.History(webShop).Known(); n != 180 {
 			t.Errorf("%d minutes known, want the 180 observed", n)
 		}
-		if n := strings.Count(b.text.String(), "can't be filled from Prometheus"); n != 1 {
+		if n := strings.Count(b.text.String(), "can't be backfilled from Prometheus"); n != 1 {
 			t.Errorf("said %d times", n)
 		}
 		if n := b.metric(t, "dovetail_prometheus_queries_total", "failed"); n < 5 || n > 40 {

@@ -64,7 +64,7 @@ func (c *selectedGroups) checkPriorities() {
 		for i, x := range o.Priorities {
 			for j, name := range x.Names {
 				if _, err := regexp.Compile(name); err != nil {
-					c.addProblem(dovetailv1alpha1.ConditionGroupsResolved, "InvalidPriority", fmt.Sprintf("spec.options.priorities[%d].names[%d]: %q is no regular expression: %v", i, j, name, err))
+					c.addProblem(dovetailv1alpha1.ConditionGroupsResolved, "InvalidPriority", fmt.Sprintf("spec.options.priorities[%d].names[%d]: invalid regular expression %q: %v", i, j, name, err))
 				}
 			}
 		}
