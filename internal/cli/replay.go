@@ -157,11 +157,6 @@ func runReplay(c *cobra.Command, f replayFlags, path string) error {
 		return err
 	}
 	shown.end()
-	if f.html != "" {
-		if err := writePage(f.html, func(w io.Writer) error { return report.ReplayHTML(w, r) }); err != nil {
-			return err
-		}
-	}
 	var answer bytes.Buffer
 	write := report.ReplayText
 	if isStructured(f.output) {
@@ -177,10 +172,17 @@ func runReplay(c *cobra.Command, f replayFlags, path string) error {
 	if _, err := io.WriteString(c.OutOrStdout(), text); err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
+	var unwritten error // a replay may have taken hours: what else there is to say is said too
+	if f.html != "" {
+		unwritten = writePage(f.html, func(w io.Writer) error { return report.ReplayHTML(w, r) })
+	}
 	if r.Partial {
 		s := stopped{}
 		errors.As(context.Cause(c.Context()), &s)
-		return exit{128 + int(s.signal), fmt.Errorf("%w: the result is partial", s)}
+		return exit{128 + int(s.signal), errors.Join(fmt.Errorf("%w: the result is partial", s), unwritten)}
+	}
+	if unwritten != nil {
+		return unwritten
 	}
 	if condition != nil {
 		return condition.check(r)
@@ -202,16 +204,22 @@ func replayed(ctx context.Context, f replayFlags, path string, shown *progress, 
 	recorded := report.ReplayColumnOf(recordedColumn, replay.Measure(r.Trace, in.types))
 	recorded.Measured = true
 	out.Columns = append(out.Columns, recorded)
-	for _, col := range f.columns() {
+	columns := f.columns()
+	variants := make([]*replay.Variant, len(columns))
+	for i, col := range columns {
 		v, assumed, err := in.variant(ctx, f, col)
 		if err != nil {
 			return nil, err
 		}
+		variants[i] = v
 		for _, a := range assumed {
 			if !slices.Contains(out.Assumed, a) {
 				out.Assumed = append(out.Assumed, a)
 			}
 		}
+	}
+	for i, col := range columns {
+		v := variants[i]
 		v.Progress = func(at time.Time) bool {
 			shown.at("replaying %s: %s of %s", col.name, at.Sub(r.Trace.From).Round(time.Minute), r.Trace.To.Sub(r.Trace.From).Round(time.Minute))
 			return ctx.Err() == nil

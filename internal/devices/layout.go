@@ -231,8 +231,13 @@ func (b *Book) newLayout() *layout {
 		if s.admin {
 			of = admins[s]
 		}
+		with := b.overlapping(s, of, devices)
+		if s.admin && len(with) > 0 { // kept apart, the agent of a DaemonSet would keep the pods that it watches off every node
+			l.refused[s.key] = fmt.Sprintf("it requests admin access to devices of class %s that are partitions or are shared, and other pods request some of them, which is not supported", s.class())
+			continue
+		}
 		l.count(s)
-		for _, with := range b.overlapping(s, of, devices) {
+		for _, with := range with {
 			l.apart[s.key] = append(l.apart[s.key], with.mark())
 			l.marked[with.key] = true
 		}

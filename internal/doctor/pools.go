@@ -472,7 +472,11 @@ func (x *exam) findOnePerNode() (out []Finding) {
 	}
 	slices.SortStableFunc(list, func(a, b *workload) int { return len(b.pods) - len(a.pods) })
 	for _, w := range list[:min(len(list), most)] {
-		saving := x.whatIf(func(s *model.Snapshot) { editPods(s, w.subject, func(c *model.Class) { c.AntiAffinity = nil }) })
+		saving := x.whatIf(func(s *model.Snapshot) {
+			editPods(s, w.subject, func(c *model.Class) {
+				c.AntiAffinity = slices.DeleteFunc(slices.Clone(c.AntiAffinity), func(t model.PodTerm) bool { return !t.Selector.IsOfDevices() })
+			})
+		})
 		if !x.worthwhile(saving) {
 			continue
 		}

@@ -505,7 +505,7 @@ func applyClass(c *model.Class, names []string, ch plan.Change) error {
 		}
 	}
 	drop := func(list []model.PodTerm, key string) []model.PodTerm {
-		return slices.DeleteFunc(slices.Clone(list), func(t model.PodTerm) bool { return t.TopologyKey == key })
+		return slices.DeleteFunc(slices.Clone(list), func(t model.PodTerm) bool { return t.TopologyKey == key && !t.Selector.IsOfDevices() })
 	}
 	if key, ok := bracketKey(ch.Field, "spec.affinity.podAffinity"); ok {
 		c.Affinity = drop(c.Affinity, key)

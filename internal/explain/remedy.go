@@ -298,7 +298,7 @@ func (ex *explanation) unselectRemedies(p *model.Pod, key string) []plan.Change 
 	look := func(o *model.Pod) {
 		for i := range o.Class.AntiAffinity {
 			t := &o.Class.AntiAffinity[i]
-			if o == p || t.TopologyKey != key || t.Selector.Pods == nil || !t.Selector.Pods.Matches(p.Class.Labels) {
+			if o == p || t.TopologyKey != key || t.Selector.Pods == nil || t.Selector.IsOfDevices() || !t.Selector.Pods.Matches(p.Class.Labels) {
 				continue
 			}
 			for _, q := range *t.Selector.Pods {

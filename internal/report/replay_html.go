@@ -103,7 +103,7 @@ type replayChart struct {
 
 var replayCharts = []replayChart{
 	{"Cost of each hour", "$", func(h *ReplayHour) float64 { return h.Dollars }},
-	{"Nodes", "", func(h *ReplayHour) float64 { return h.NodeHours }},
+	{"Node hours in each hour", "", func(h *ReplayHour) float64 { return h.NodeHours }},
 	{"Pod-minutes waiting in each hour", "", func(h *ReplayHour) float64 { return h.WaitedMinutes }},
 	{"Evictions in each hour", "", func(h *ReplayHour) float64 { return float64(h.Evictions) }},
 }

@@ -97,7 +97,7 @@ func updateClass[T metav1.Object](ctx context.Context, k kind[T], finalizer stri
 			return next, err
 		}
 		have, rest = status(next)
-		stored, err := storedCondition(k.resource, rest, u.Status)
+		stored, err := storedCondition(u.Group, k.resource, rest, u.Status)
 		if err != nil || stored.True() && !slices.ContainsFunc(have, func(c metav1.Condition) bool { return c.Type == dovetailv1alpha1.ConditionStored }) {
 			return next, err
 		}
@@ -115,9 +115,9 @@ func (k kind[T]) patchClassStatus(ctx context.Context, seen T, status map[string
 	return k.patch(ctx, seen.GetName(), types.MergePatchType, body, "status")
 }
 
-// storedCondition returns whether the API server has kept all fields of a status that was written. The CustomResourceDefinition of another program may
-// have fewer fields, and the API server then drops the others without an error.
-func storedCondition(resource string, have any, written []byte) (model.Condition, error) {
+// storedCondition returns whether the API server has kept all fields of a status that was written. An older CustomResourceDefinition, or one of
+// another program, may have fewer fields, and the API server then drops the others without an error.
+func storedCondition(group, resource string, have any, written []byte) (model.Condition, error) {
 	raw, err := json.Marshal(have)
 	if err != nil {
 		return model.Condition{}, err
@@ -138,8 +138,8 @@ func storedCondition(resource string, have any, written []byte) (model.Condition
 	if len(dropped) == 0 {
 		return model.Condition{Status: "True", Reason: dovetailv1alpha1.ConditionStored}, nil
 	}
-	return model.Condition{Status: "False", Reason: "FieldsDropped", Message: strings.Join(dropped, ", ") + ": not stored: CustomResourceDefinition " + resource +
-		" is not Dovetail's, and nodes of this class are not consolidated; apply Dovetail's: dovetail manifests | kubectl apply --server-side --force-conflicts -f -"}, nil
+	return model.Condition{Status: "False", Reason: "FieldsDropped", Message: strings.Join(dropped, ", ") + ": not stored, because CustomResourceDefinition " + resource + "." + group +
+		" does not have the fields (it is older than Dovetail, or another program's); run: kubectl apply --server-side --force-conflicts -f charts/dovetail/crds/" + group + "_" + resource + ".yaml"}, nil
 }
 
 // statusPatch adds to patch what makes one status the other: fields that differ, and null for those that are gone.

@@ -243,6 +243,8 @@ func (w *Watcher) explain(action, object string, err error) error {
 	switch code := awsapi.ErrorCode(err); {
 	case awsapi.IsDenied(code):
 		return &adviceError{fmt.Sprintf("%s: %s; allow %s on it in the controller's IAM policy", object, awsapi.ReadableError(err), action)}
+	case code == "ResourceNotFoundException" && action == "eks:DescribeCluster":
+		return &adviceError{fmt.Sprintf("%s: %s; correct --cluster-name, or unset --enable-zonal-shift if EKS has no such cluster", object, awsapi.ReadableError(err))}
 	case code == "ResourceNotFoundException":
 		return &adviceError{fmt.Sprintf("%s: %s; enable zonal shift for the cluster: aws eks update-cluster-config --name %s --zonal-shift-config enabled=true",
 			object, awsapi.ReadableError(err), w.aws.Config.ClusterName)}
