@@ -222,8 +222,8 @@ func (s *SetAside) mark(types []*model.InstanceType) []*model.InstanceType {
 	}
 	for i, t := range types {
 		for j, o := range t.Offerings {
-			if z := slices.IndexFunc(s.shifts, func(z model.ZonalShift) bool { return z.Zone == o.Zone }); z >= 0 {
-				withdraw(i, j).Shift = &s.shifts[z]
+			if z := model.ShiftFrom(s.shifts, o.Zone); z != nil {
+				withdraw(i, j).Shift = z
 			}
 			for _, k := range byType[t.Name] {
 				if !o.Available || o.Zone != k.Zone || o.CapacityType != k.CapacityType || k.Group != "" && k.Group != o.Labels[model.LabelNodeGroup] {

@@ -61,12 +61,12 @@ func (zs *zonalShifts) update(quiet bool) (next time.Time) {
 		zs.state.SetZonalShifts(now)
 		zs.offerings.markUnavailable()
 		for _, s := range now {
-			if !isAwayFrom(was, s.Zone) {
+			if model.ShiftFrom(was, s.Zone) == nil {
 				zs.log.Warn("zonal shift has begun: nothing is launched in the zone, and nodes there are left unchanged", "zone", s.Zone, "zoneID", s.ZoneID, "shift", s.ID, "until", untilText(s))
 			}
 		}
 		for _, s := range was {
-			if !isAwayFrom(now, s.Zone) {
+			if model.ShiftFrom(now, s.Zone) == nil {
 				zs.log.Info("zonal shift has ended: nodes are launched in the zone again", "zone", s.Zone, "zoneID", s.ZoneID, "shift", s.ID)
 			}
 		}
@@ -81,7 +81,7 @@ func (zs *zonalShifts) update(quiet bool) (next time.Time) {
 func (zs *zonalShifts) tell(now []model.ZonalShift) {
 	pools := zs.state.Pools.ListPools()
 	for key, s := range zs.told {
-		if isAwayFrom(now, s.Zone) {
+		if model.ShiftFrom(now, s.Zone) != nil {
 			continue
 		}
 		delete(zs.told, key)
@@ -106,11 +106,6 @@ func untilText(s model.ZonalShift) string {
 		return "AWS ends the autoshift"
 	}
 	return s.Until.Format(time.RFC3339)
-}
-
-// isAwayFrom reports whether one of some shifts is away from a zone.
-func isAwayFrom(list []model.ZonalShift, zone string) bool {
-	return slices.ContainsFunc(list, func(s model.ZonalShift) bool { return s.Zone == zone })
 }
 
 // offersIn reports whether a NodePool may launch something in a zone, available now or not.

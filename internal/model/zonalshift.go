@@ -14,11 +14,14 @@ type ZonalShift struct {
 }
 
 // ShiftFrom returns the zonal shift away from a zone; nil: there is none.
-func (s *Snapshot) ShiftFrom(zone string) *ZonalShift {
-	for i := range s.Shifts {
-		if s.Shifts[i].Zone == zone {
-			return &s.Shifts[i]
+func ShiftFrom(list []ZonalShift, zone string) *ZonalShift {
+	for i := range list {
+		if list[i].Zone == zone {
+			return &list[i]
 		}
 	}
 	return nil
 }
+
+// ShiftFrom returns the zonal shift away from a zone; nil: there is none.
+func (s *Snapshot) ShiftFrom(zone string) *ZonalShift { return ShiftFrom(s.Shifts, zone) }

@@ -61,7 +61,7 @@ func TestDrawnDevices(t *testing.T) {
 	}
 	// kube-scheduler may place a pod on a node that was bought for another one, which then needs one more.
 	if most := 1 + total.bought/20; total.empty > most || total.extra > most {
-		t.Errorf("%d nodes were bought in vain and %d one after the other, at most %d may be", total.empty, total.extra, most)
+		t.Errorf("%d nodes were launched and not used, and %d were launched one after the other; at most %d may be", total.empty, total.extra, most)
 	}
 	if total.planned == 0 || total.bought == 0 {
 		t.Error("the clusters had nothing to check")

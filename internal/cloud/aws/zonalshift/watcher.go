@@ -65,7 +65,7 @@ func (w *Watcher) Shifts() []model.ZonalShift {
 
 // IsShifted reports whether the cluster is shifted away from a zone now.
 func (w *Watcher) IsShifted(zone string) bool {
-	return slices.ContainsFunc(w.Shifts(), func(s model.ZonalShift) bool { return s.Zone == zone })
+	return model.ShiftFrom(w.Shifts(), zone) != nil
 }
 
 // isOver reports whether a shift has expired.
