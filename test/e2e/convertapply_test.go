@@ -41,7 +41,7 @@ func TestConvertApplies(t *testing.T) {
 	e.others = append(e.others, "applied")
 	says(run(0, "0:3:applied", "--yes"), "--- /dev/null", "+++ nodegroupclass/applied converted", "+  - maxSize: 3", "nodegroupclass/applied applied", "nodepool/applied applied")
 	says(run(0, "0:3:applied", "--yes"), "nothing to change")
-	says(run(2, "0:4:applied"), "no terminal", "--yes")
+	says(run(2, "0:4:applied"), "is not a terminal", "--yes")
 	if n := maxSize(); n != 3 {
 		e.t.Errorf("maxSize is %d without a yes", n)
 	}

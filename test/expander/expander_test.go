@@ -231,7 +231,7 @@ func TestConnect(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range []struct{ address, cert, want string }{
-		{"127.0.0.1:1", "", "give --grpc-expander-cert"},
+		{"127.0.0.1:1", "", "set --grpc-expander-cert"},
 		{"localhost", empty, "use HOST:PORT"},
 		{"127.0.0.1:1", filepath.Join(dir, "missing.pem"), "no such file"},
 		{"127.0.0.1:1", empty, "it holds no certificate in PEM"},
