@@ -169,6 +169,16 @@ func TestClusterAPIContract(t *testing.T) {
 				set(func() { f.hang = hang })
 				return func() { set(func() { f.hang = nil }); close(hang) }
 			},
+			Stray: func(of cloud.LaunchResult) func() int {
+				name := of.InstanceType + "-" + of.Zone + "-" + of.CapacityType
+				w.set(func() { w.exhausted[name] = true })
+				size := func() int { return w.group("machinedeployments", name).Spec.Replicas }
+				before := size()
+				if err := w.s.Patch(t.Context(), clusterAPI+w.namespace+"/machinedeployments/"+name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, before+1)); err != nil {
+					t.Fatal(err)
+				}
+				return func() int { return size() - before }
+			},
 			Hold: func() func() {
 				w.set(func() { w.hold = true })
 				return func() { w.set(func() { w.hold = false }) }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -56,7 +57,16 @@ func TestGroupContract(t *testing.T) {
 			}
 		}
 		h := a.harness("SetDesiredCapacity", "TerminateInstanceInAutoScalingGroup")
-		h.Class, h.Launches, h.Later = groupClass(tagged), a.groupLaunches, true
+		h.Class, h.Launches, h.Later = groupClass(`{"options":{"maxNodeProvisionTime":"30s"},`+tagged[1:]), a.groupLaunches, true
+		h.Stray = func(of cloud.LaunchResult) func() int {
+			name := of.InstanceType + "-" + of.Zone + "-" + of.CapacityType
+			h.Exhaust(cloud.OfferingKey{InstanceType: of.InstanceType, Zone: of.Zone, CapacityType: of.CapacityType})
+			before := *a.group(name).DesiredCapacity
+			if _, err := a.clients().AutoScaling.SetDesiredCapacity(a.t.Context(), &autoscaling.SetDesiredCapacityInput{AutoScalingGroupName: &name, DesiredCapacity: sdk.Int32(before + 1)}); err != nil {
+				a.t.Fatal(err)
+			}
+			return func() int { return int(*a.group(name).DesiredCapacity - before) }
+		}
 		h.Hold = func() func() {
 			a.fault(awstest.Fault{Kind: awstest.SlowGroup, Delay: machines.Duration(hurry * 100 * time.Millisecond)})
 			return func() { a.control("DELETE", "faults", nil, nil) }

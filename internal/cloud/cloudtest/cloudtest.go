@@ -53,6 +53,9 @@ type Harness struct {
 	Later bool
 	// Hold keeps launches that the cloud has accepted from becoming machines until the function returned is called; needed with Later.
 	Hold func() (release func())
+	// Stray has somebody else ask a group, that of a machine, for one more, which fails; more returns how many machines the group is to have beyond
+	// those of before. Needed with Later.
+	Stray func(of cloud.LaunchResult) (more func() int)
 }
 
 // Run holds a provider against its contract. new is called for each test.
@@ -76,6 +79,7 @@ func Run(t *testing.T, new func(t *testing.T) Harness) {
 		{"terminate, and terminate again", (*suite).terminate},
 		{"terminate after a lost reply", (*suite).terminateLostReply},
 		{"a terminated claim is not launched again", (*suite).launchTerminated},
+		{"a machine that fails and that no claim waits for is given back", (*suite).failsForNobody},
 		{"insufficient capacity names its offerings", (*suite).insufficientCapacity},
 		{"insufficient capacity of some offerings falls to the next", (*suite).nextCheapest},
 		{"what is known to have no capacity is not asked for", (*suite).knownShortage},
@@ -87,8 +91,8 @@ func Run(t *testing.T, new func(t *testing.T) Harness) {
 			if h.Provider == nil || h.Pool == nil || h.Another == nil || h.Exhaust == nil || h.Throttle == nil || h.LoseReply == nil || h.Hang == nil || h.Launches == nil {
 				t.Fatal("the harness lacks a part; all are needed")
 			}
-			if h.Later && h.Hold == nil {
-				t.Fatal("the harness lacks Hold, which Later needs")
+			if h.Later && (h.Hold == nil || h.Stray == nil) {
+				t.Fatal("the harness lacks Hold or Stray, which Later needs")
 			}
 			c.test(&suite{T: t, Harness: h, began: time.Now()})
 		})
@@ -589,6 +593,27 @@ func (s *suite) launchTerminated() {
 		s.Fatal(err)
 	}
 	s.wantKind(s.Provider.Launch(s.Context(), []cloud.LaunchRequest{s.request("a", types[0])})[0].Err, cloud.NotFound)
+	s.wantLaunches(map[string]int{"a": 1})
+}
+
+// failsForNobody: what no claim waits for and does not come is given back, and the machine of a claim in the same group stays.
+func (s *suite) failsForNobody() {
+	if !s.Later {
+		s.Skip("nobody but a claim asks this cloud for a machine")
+	}
+	a := s.launch(s.Provider, s.request("a", s.types()[0]))
+	more := s.Stray(a)
+	if n := more(); n != 1 {
+		s.Fatalf("the group is to have %d machines more, want 1", n)
+	}
+	s.eventually("the machine that failed is given back", func() bool {
+		s.types() // from time to time, as the controller does
+		s.find(s.Provider, a.ProviderID)
+		return more() == 0
+	})
+	if in, ok := s.find(s.Provider, a.ProviderID); !ok || in.Gone || in.ClaimUID != "a" {
+		s.Errorf("the claim's machine is listed as %+v", in)
+	}
 	s.wantLaunches(map[string]int{"a": 1})
 }
 

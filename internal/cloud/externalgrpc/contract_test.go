@@ -86,6 +86,13 @@ func TestContract(t *testing.T) {
 					close(hang)
 				}
 			},
+			Stray: func(of cloud.LaunchResult) func() int {
+				name := of.InstanceType + "-" + of.Zone + "-" + of.CapacityType
+				s.Set(func(s *externalgrpctest.Server) { s.Fail = map[string]bool{name: true} })
+				before, _ := s.Size(name)
+				s.Grow(name, 1)
+				return func() int { now, _ := s.Size(name); return now - before }
+			},
 			Hold: func() func() {
 				s.Set(func(s *externalgrpctest.Server) { s.Hold = true })
 				return func() { s.Set(func(s *externalgrpctest.Server) { s.Hold = false }) }

@@ -56,12 +56,11 @@ func (p *Provider) adoptables() map[string]adoptable {
 	return out
 }
 
-// listAdoptable returns the machines of a group that a claim may be made for. As long as claims wait for the group or machines are to be given back,
-// those that come are for them.
+// listAdoptable returns the machines of a group that a claim may be made for.
 func listAdoptable(g *groupRecord, a adoptable, members []Member) (out []model.Instance) {
 	for _, m := range members {
 		if g != nil {
-			if _, owned := g.Owned[m.ID]; owned || !slices.Contains(g.Foreign, m.ID) && len(g.Open)+int(g.Surplus) > 0 {
+			if _, owned := g.Owned[m.ID]; owned || !g.isAdoptable(m.ID) {
 				continue
 			}
 		}
@@ -113,6 +112,8 @@ func (p *Provider) adopt(ctx context.Context, s *selected, r *cloud.LaunchReques
 			refused = errUnknownMachine
 		case owned && have.UID != r.ClaimUID:
 			refused = &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("machine %s is that of claim %s", id, have.Name)}
+		case !owned && !g.isAdoptable(id): // it came after the list that this claim was made by
+			refused = &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("machine %s is for one of %d claims that wait for group %s", id, len(g.Open), group)}
 		default:
 			refused = nil
 			g.Foreign = slices.DeleteFunc(g.Foreign, func(x string) bool { return x == id })

@@ -68,6 +68,7 @@ func TestAdoption(t *testing.T) {
 				if seed%5 == 4 {
 					w.launch(t, p, "early")
 				}
+				pace := []time.Duration{5 * time.Second, 10 * time.Second, 500 * time.Millisecond}[seed/6%3]
 				ctx, stop := context.WithCancel(t.Context())
 				var running sync.WaitGroup
 				running.Go(func() {
@@ -76,7 +77,7 @@ func TestAdoption(t *testing.T) {
 							adoptAll(ctx, p)
 						}
 						_, _ = p.List(ctx)
-						time.Sleep(5 * time.Second)
+						time.Sleep(w.drawn(pace))
 					}
 				})
 				n := 1 + seed%5
@@ -131,6 +132,59 @@ func TestAdoption(t *testing.T) {
 				}
 				if t.Failed() {
 					t.Logf("what happened:\n%s\nthe record: %s", strings.Join(w.history, "\n"), w.text)
+				}
+			})
+		})
+	}
+}
+
+// TestAdoptionOfComing: while machines are listed, a claim asks for one, and it comes. It is not offered for adoption, and a claim that was made for it
+// all the same does not get it.
+func TestAdoptionOfComing(t *testing.T) {
+	for _, call := range []string{"Refresh", "Members"} {
+		t.Run(call, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				defer time.Sleep(time.Minute) // for calls that are still under way
+				w := wholeWorld{newWorld(1, 5)}
+				w.latency = 10 * time.Millisecond
+				p := w.provider()
+				first := w.launch(t, p, "first")
+				r, asked := w.request("second"), false
+				var ask func(string)
+				ask = func(now string) {
+					if now != call {
+						w.before = ask
+						return
+					}
+					asked = true
+					if res := p.Launch(t.Context(), []cloud.LaunchRequest{r})[0]; res.Err != nil || res.ProviderID != "" {
+						t.Errorf("have %+v, want a machine that is to come", res)
+					}
+					time.Sleep(time.Second)
+				}
+				w.before = ask
+				list, err := p.List(t.Context())
+				if err != nil || !asked {
+					t.Fatal(asked, err)
+				}
+				for _, i := range list {
+					if i.ClaimUID == "" {
+						t.Errorf("machine %s may be adopted", i.ProviderID)
+					}
+				}
+				for _, id := range w.machines() {
+					if id == first {
+						continue
+					}
+					adopts := w.request("adopts")
+					adopts.Annotations = model.Labels{dovetailv1alpha1.AnnotationAdopt: id}
+					if res := p.Launch(t.Context(), []cloud.LaunchRequest{adopts})[0]; cloud.KindOf(res.Err) != cloud.NotFound {
+						t.Errorf("have %+v, want that machine %s is another claim's", res, id)
+					}
+				}
+				w.launch(t, p, "second")
+				if have := w.machines(); len(have) != 2 {
+					t.Errorf("there are machines %q, want two", have)
 				}
 			})
 		})

@@ -74,6 +74,14 @@ func (p *Provider) readAll(ctx context.Context, run *reading) {
 	close(run.done)
 }
 
+// hasMachines reports whether a group was to have machines when it was last read.
+func (r *groupReader) hasMachines(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.facts[name]
+	return f != nil && f.target > 0
+}
+
 // forget has the groups read anew the next time: one was changed.
 func (p *Provider) forget() {
 	p.reader.mu.Lock()

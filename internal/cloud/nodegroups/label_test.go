@@ -26,7 +26,7 @@ func TestOddNames(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				defer time.Sleep(time.Minute)
 				w := newWorld(1, 5)
-				w.groups[name] = &group{max: 1, price: 1, machines: map[string]time.Time{}}
+				w.groups[name] = &group{max: 1, price: 1, machines: map[string]time.Time{}, fails: map[string]bool{}}
 				p := w.provider()
 				class := groupClass()
 				class.Spec = []byte(`{"selectorTerms":[{"name":"group-0"},{"name":` + jsonOf(t, name) + `}]}`)

@@ -38,7 +38,7 @@ func (p *Provider) list(ctx context.Context) ([]model.Instance, error) {
 	adoptables := p.adoptables()
 	names := slices.Collect(maps.Keys(adoptables))
 	for name, g := range r.Groups {
-		if _, is := adoptables[name]; !is && (len(g.Owned)+len(g.Open) > 0 || g.Surplus > 0) {
+		if _, is := adoptables[name]; !is && (len(g.Owned)+len(g.Open) > 0 || g.Surplus+g.Broken > 0 || p.reader.hasMachines(name)) {
 			names = append(names, name)
 		}
 	}
@@ -55,12 +55,15 @@ func (p *Provider) list(ctx context.Context) ([]model.Instance, error) {
 			if members[i] == nil || members[i].err != nil || r.Groups[names[i]] == nil {
 				return struct{}{}, nil
 			}
-			err := p.cleanUp(ctx, names[i], r.Groups[names[i]], members[i].out)
+			err := p.cleanUp(ctx, names[i], r.Groups[names[i]], members[i].out, adoptables[names[i]].replacing)
 			if err != nil && ctx.Err() == nil {
 				p.log.Warn("node group can't be cleaned up now", "group", names[i], "error", err)
 			}
 			return struct{}{}, err
 		})
+	}
+	if r, _, err = p.load(ctx); err != nil { // a machine may have come for a claim that has asked since
+		return nil, err
 	}
 	var out []model.Instance
 	for i, name := range names {
@@ -118,8 +121,9 @@ func (p *Provider) isAbsent(id string, m machine) bool {
 	return now.Sub(since) >= absentFor && now.Sub(time.UnixMilli(m.Launched)) >= absentFor
 }
 
-// cleanUp forgets machines that have ended, and gives back what nobody waits for any more.
-func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, members []Member) error {
+// cleanUp forgets machines that have ended, and gives back what nobody waits for any more. While the server replaces machines of the group, it may
+// replace those that have failed, too.
+func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, members []Member, replacing bool) error {
 	var ended []string
 	by, surplus := byID(members), false
 	for id, m := range g.Owned {
@@ -157,7 +161,8 @@ func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, mem
 			stuck = append(stuck, m.ID)
 		}
 	}
-	if g.Surplus == 0 && !surplus && len(stuck) == 0 {
+	failed := !replacing && (g.Broken > 0 || slices.ContainsFunc(members, g.isFailed))
+	if g.Surplus == 0 && !surplus && !failed && len(stuck) == 0 {
 		return nil
 	}
 	q := p.queueOf(name)
@@ -170,7 +175,7 @@ func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, mem
 			return err
 		}
 	}
-	_, err := p.settle(ctx, name, nil)
+	_, err := p.settle(ctx, q, nil)
 	return err
 }
 
@@ -273,7 +278,7 @@ func (p *Provider) endMachines(ctx context.Context, name string, ids []string) [
 		return fail(err)
 	}
 	if gaveUp {
-		if _, err := p.settle(ctx, name, nil); err != nil {
+		if _, err := p.settle(ctx, q, nil); err != nil {
 			p.log.Warn("an unneeded machine can't be cancelled now; it is deleted when it starts", "group", name, "error", err)
 		}
 	}

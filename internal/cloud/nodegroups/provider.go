@@ -143,11 +143,12 @@ type queue struct {
 	name string
 	turn cloud.Lock // of whoever looks at the group to change it
 
-	mu      sync.Mutex
-	pending []*ask
-	running bool
-	settled time.Time // when the group was last brought together with its claims
-	raised  time.Time // when its size was last raised
+	mu       sync.Mutex
+	pending  []*ask
+	refusals map[string]outcome // by claim uid: what it has not been told yet
+	running  bool
+	settled  time.Time // when the group was last brought together with its claims
+	raised   time.Time // when its size was last raised
 }
 
 // groupFacts is what a group's own calls have answered last.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -28,6 +29,7 @@ type groupRecord struct {
 	Target   int64 `json:"target,omitempty"`
 	TargetAt int64 `json:"targetAt,omitempty"`
 	Surplus  int64 `json:"surplus,omitempty"` // how many machines may come that nobody waits for any more
+	Broken   int64 `json:"broken,omitempty"`  // how many machines that have failed are to be removed
 }
 
 type openClaim struct {
@@ -69,6 +71,18 @@ func (r *record) group(name string) (*groupRecord, bool) {
 		g.Owned = map[string]machine{}
 	}
 	return g, ok
+}
+
+// isFailed reports whether the server reports an error of a machine that no claim has and that was not there before.
+func (g *groupRecord) isFailed(m Member) bool {
+	_, owned := g.Owned[m.ID]
+	return m.Code != "" && !m.Deleting && !owned && !slices.Contains(g.Foreign, m.ID)
+}
+
+// isAdoptable reports whether a claim may be made for a machine that no claim has. As long as claims wait for the group or machines are to be given
+// back, those that come are for them.
+func (g *groupRecord) isAdoptable(id string) bool {
+	return slices.Contains(g.Foreign, id) || len(g.Open)+int(g.Surplus) == 0
 }
 
 // end remembers that a claim is not launched again, and forgets what is long past.

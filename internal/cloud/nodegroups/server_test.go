@@ -41,13 +41,17 @@ type world struct {
 	lose    float64       // how often the reply of a call that changes something is lost
 	lag     time.Duration // of targets, at most
 	slow    func(call, group string) bool
-	short   map[string]bool // groups that have no capacity
-	refused int             // how often one of them was asked for some
-	same    bool            // the groups are of one instance type
+	before  func(call string) // called once, before a call
+	short   map[string]bool   // groups that have no capacity
+	refused int               // how often one of them was asked for some
+	same    bool              // the groups are of one instance type
+	fails   map[string]bool   // groups whose machines fail
+	failed  int               // how many machines have failed
 }
 
 type group struct {
 	max      int64
+	fails    map[string]bool // machines that fail
 	price    int64
 	target   int64
 	targets  []change // earlier targets
@@ -62,7 +66,7 @@ type change struct {
 func newWorld(seed uint64, max ...int64) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), groups: map[string]*group{}, claims: map[string]bool{}}
 	for i, n := range max {
-		w.groups[fmt.Sprintf("group-%d", i)] = &group{max: n, price: int64(100 * (i + 1)), machines: map[string]time.Time{}}
+		w.groups[fmt.Sprintf("group-%d", i)] = &group{max: n, price: int64(100 * (i + 1)), machines: map[string]time.Time{}, fails: map[string]bool{}}
 	}
 	return w
 }
@@ -79,6 +83,13 @@ func (w *world) drawn(most time.Duration) time.Duration {
 
 // call takes the time of a call. An error: no answer comes.
 func (w *world) call(ctx context.Context, name, group string) error {
+	w.mu.Lock()
+	before := w.before
+	w.before = nil
+	w.mu.Unlock()
+	if before != nil {
+		before(name)
+	}
 	d := w.drawn(w.latency)
 	w.mu.Lock()
 	if w.slow != nil && w.slow(name, group) {
@@ -119,14 +130,31 @@ func (w *world) setTarget(g *group, to int64) {
 	g.target = to
 	var sum int64
 	for _, g := range w.groups {
-		sum += g.target
+		sum += g.target - int64(len(g.fails)) // whose end may have been lost
 	}
 	if sum > int64(len(w.claims)) {
 		w.wrong = append(w.wrong, fmt.Sprintf("groups are to have %d machines for %d claims", sum, len(w.claims)))
 	}
 	for int64(len(g.machines)) < g.target {
 		w.made++
-		g.machines[fmt.Sprintf("test://%d", w.made)] = time.Now().Add(time.Duration(w.rng.Int64N(int64(w.boot) + 1)))
+		id := fmt.Sprintf("test://%d", w.made)
+		g.machines[id] = time.Now().Add(time.Duration(w.rng.Int64N(int64(w.boot) + 1)))
+		for name := range w.fails {
+			if w.groups[name] == g {
+				g.fails[id] = true
+				w.failed++
+			}
+		}
+	}
+}
+
+// grow has somebody else raise the size of a group.
+func (w *world) grow(name string, by int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for range by {
+		w.claims[fmt.Sprint("somebody else's ", len(w.claims))] = true
+		w.setTarget(w.groups[name], w.groups[name].target+1)
 	}
 }
 
@@ -186,7 +214,11 @@ func (w *world) Members(ctx context.Context, name string) (out []nodegroups.Memb
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, ready := range w.groups[name].machines {
-		out = append(out, nodegroups.Member{ID: id, Running: !time.Now().Before(ready)})
+		m := nodegroups.Member{ID: id, Running: !time.Now().Before(ready)}
+		if m.Running && w.groups[name].fails[id] {
+			m.Running, m.Code, m.Message = false, "Failed", "out of stock"
+		}
+		out = append(out, m)
 	}
 	return out, err
 }
@@ -222,6 +254,7 @@ func (w *world) End(ctx context.Context, name string, ids []string) error {
 		}
 		for _, id := range ids {
 			delete(g.machines, id)
+			delete(g.fails, id)
 			w.setTarget(g, g.target-1)
 		}
 		return nil

@@ -59,6 +59,9 @@ func (p *Provider) queueOf(name string) *queue {
 // ask asks a group for a machine. Claims that ask at the same time are served together, and on when their context ends: the
 // claim's next call tells.
 func (p *Provider) ask(ctx context.Context, q *queue, a *ask, following int) (outcome, error) {
+	if o, ok := q.takeRefusal(a.uid); ok {
+		return o, nil
+	}
 	a.done = make(chan outcome, 1)
 	q.mu.Lock()
 	q.pending = append(q.pending, a)
@@ -73,10 +76,44 @@ func (p *Provider) ask(ctx context.Context, q *queue, a *ask, following int) (ou
 	q.mu.Unlock()
 	select {
 	case o := <-a.done:
+		if refusal, ok := q.takeRefusal(a.uid); ok {
+			return refusal, nil
+		}
 		return o, nil
 	case <-ctx.Done():
 		return outcome{}, ctx.Err()
 	}
+}
+
+// keepRefusals keeps what claims are to be told that do not ask now, or may not wait for the answer.
+func (q *queue) keepRefusals(answers map[string]outcome) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for uid, o := range answers {
+		if o.refused || o.full {
+			if q.refusals == nil {
+				q.refusals = map[string]outcome{}
+			}
+			q.refusals[uid] = o
+		}
+	}
+}
+
+// takeRefusal returns what a claim is to be told, once.
+func (q *queue) takeRefusal(uid string) (outcome, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	o, ok := q.refusals[uid]
+	delete(q.refusals, uid)
+	return o, ok
+}
+
+// isRefused reports whether a claim is to be told that the group has no machine for it.
+func (q *queue) isRefused(uid string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, ok := q.refusals[uid]
+	return ok
 }
 
 // serve serves the claims of a group until none asks.
@@ -93,14 +130,14 @@ func (p *Provider) serve(ctx context.Context, q *queue, wait time.Duration) {
 		}
 		q.mu.Unlock()
 		_ = q.turn.Acquire(ctx) // the context does not end
-		answers, err := p.settle(ctx, q.name, asks)
+		answers, err := p.settle(ctx, q, asks)
 		q.turn.Release()
 		if err == nil {
 			q.noteSettled(p.clock.Now(), slices.ContainsFunc(asks, func(a *ask) bool { return a.isNew }))
 		}
 		for _, a := range asks {
 			o, ok := answers[a.uid]
-			if !ok && err != nil {
+			if !ok {
 				o.err = err
 			}
 			a.done <- o
@@ -124,7 +161,16 @@ type change struct {
 // What a group should have is its machines and one more for each claim that has none, counted anew each time. The record says
 // so before the server is asked, and for a while it counts for more than the target that the server tells: a reply may have been
 // lost, the target may lag, and the process that asked may have ended since.
-func (p *Provider) settle(ctx context.Context, name string, asks []*ask) (map[string]outcome, error) {
+func (p *Provider) settle(ctx context.Context, q *queue, asks []*ask) (map[string]outcome, error) {
+	asks = slices.DeleteFunc(slices.Clone(asks), func(a *ask) bool { // the group has answered while they waited
+		return q.isRefused(a.uid) || slices.ContainsFunc(p.refusals(a.uid), func(k cloud.OfferingKey) bool { return k.Group == labelOf(q.name) })
+	})
+	answers, err := p.settleOnce(ctx, q.name, asks)
+	q.keepRefusals(answers)
+	return answers, err
+}
+
+func (p *Provider) settleOnce(ctx context.Context, name string, asks []*ask) (map[string]outcome, error) {
 	target, err := p.server.Target(ctx, name)
 	if err != nil {
 		return nil, err
@@ -141,14 +187,14 @@ func (p *Provider) settle(ctx context.Context, name string, asks []*ask) (map[st
 	if len(todo.broken)+len(todo.remove) > 0 {
 		if err := p.deleteMachines(ctx, name, slices.Concat(todo.broken, todo.remove)); err != nil {
 			p.log.Warn("machines of a node group without a NodeClaim can't be deleted now", "group", name, "error", err)
-		} else if err := p.settled(ctx, name, int64(len(todo.remove))); err != nil {
+		} else if err := p.settled(ctx, name, int64(len(todo.remove)), true); err != nil {
 			return answers, err
 		}
 	}
 	if todo.lower > 0 {
 		if err := p.server.Lower(ctx, name, todo.lower); err != nil {
 			p.log.Warn("size of a node group can't be lowered now; unneeded machines are deleted when they start", "group", name, "by", todo.lower, "error", err)
-		} else if err := p.settled(ctx, name, todo.lower); err != nil {
+		} else if err := p.settled(ctx, name, todo.lower, false); err != nil {
 			return answers, err
 		}
 	}
@@ -195,12 +241,15 @@ func (p *Provider) notRaised(ctx context.Context, name string, todo change, answ
 	return nil
 }
 
-// settled takes machines that nobody waits for off the record.
-func (p *Provider) settled(ctx context.Context, name string, n int64) error {
+// settled takes machines that nobody waits for off the record; mended: and those that have failed.
+func (p *Provider) settled(ctx context.Context, name string, n int64, mended bool) error {
 	p.forget()
 	return p.update(ctx, func(r *record) {
 		g, _ := r.group(name)
 		g.Surplus = max(0, g.Surplus-n)
+		if mended {
+			g.Broken = 0
+		}
 		g.Target, g.TargetAt = 0, 0
 	})
 }
@@ -247,7 +296,7 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Memb
 		case m.Deleting || has.Ending:
 		case owned || foreign[m.ID]:
 			alive++
-		case m.Code != "": // it was to be the machine of the youngest claim
+		case g.isFailed(m): // it was to be the machine of the youngest claim
 			todo.broken = append(todo.broken, m.ID)
 			if len(open) > 0 {
 				last := open[len(open)-1]
@@ -266,6 +315,7 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Memb
 			free = append(free, m.ID)
 		}
 	}
+	g.Broken = int64(len(todo.broken))
 	size := target
 	if g.Target > target && now.Sub(time.UnixMilli(g.TargetAt)) < settleTime+p.timeout {
 		size = g.Target

@@ -41,6 +41,7 @@ type Server struct {
 	Lose      bool                                             // the reply of the next call that changes something is lost
 	Hang      chan struct{}                                    // if not nil, all calls wait until it is closed
 	Hold      bool                                             // machines do not come
+	Fail      map[string]bool                                  // by group: machines that come have an error
 	Refuse    map[string]error                                 // by group: the answer to NodeGroupIncreaseSize
 	Old       bool                                             // templates are told as before Kubernetes 1.35
 	Unpriced  bool                                             // prices are not implemented
@@ -157,7 +158,12 @@ func (s *Server) named(id string) (*group, error) {
 	}
 	for !s.Hold && int32(len(g.machines)) < g.target {
 		s.made++
-		id := fmt.Sprintf("test://%s/%d", id, s.made)
+		name, id := id, fmt.Sprintf("test://%s/%d", id, s.made)
+		if s.Fail[name] {
+			g.machines = append(g.machines, &protocol.Instance{Id: id, Status: &protocol.InstanceStatus{InstanceState: protocol.InstanceStatus_instanceCreating,
+				ErrorInfo: &protocol.InstanceErrorInfo{ErrorCode: "OutOfStock", ErrorMessage: "no capacity"}}})
+			continue
+		}
 		s.everMade = append(s.everMade, id)
 		if s.Made != nil {
 			s.Made(id, g.node)

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package nodegroups_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestFailures: all machines of the cheapest group fail, those of claims and those that somebody else asks for. Each claim gets a machine of the next
+// group and costs one failed machine at most, whether it waits for its answers or not, and no failed machine is left.
+func TestFailures(t *testing.T) {
+	draws := 60
+	if os.Getenv("DOVETAIL_SOAK") == "1" {
+		draws = 2000
+	}
+	for seed := range draws {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(uint64(seed), 20, 20)
+				w.latency, w.boot, w.fails = w.drawn(400*time.Millisecond), w.drawn(20*time.Second), map[string]bool{"group-0": true}
+				if seed%3 == 2 {
+					w.lose = 0.2
+				}
+				p := w.provider()
+				if seed%2 == 1 {
+					p = wholeWorld{w}.provider()
+				}
+				n := 1 + seed%5
+				var asking sync.WaitGroup
+				for i := range n {
+					asking.Go(func() {
+						time.Sleep(w.drawn(20 * time.Second))
+						w.launch(t, p, string(rune('a'+i)))
+					})
+				}
+				strays := seed % 4 / 2
+				asking.Go(func() {
+					time.Sleep(30 * time.Second) // machines that were there before are not touched
+					w.grow("group-0", strays)
+				})
+				lists := func(times int) {
+					for range times {
+						_, _ = p.Offerings(t.Context(), nil, groupClass()) // from time to time, as the controller does
+						if _, err := p.List(t.Context()); err != nil && w.lose == 0 {
+							t.Error(err)
+						}
+						time.Sleep(w.drawn(10 * time.Second))
+					}
+				}
+				asking.Go(func() { lists(10) })
+				asking.Wait()
+				w.grow("group-0", strays) // no claim waits for any
+				time.Sleep(time.Minute)
+				lists(30)
+				if have, want := w.failed, n+2*strays; w.lose == 0 && have > want {
+					t.Errorf("%d machines failed for %d claims and %d that somebody else asked for", have, n, 2*strays)
+				}
+				w.mu.Lock()
+				for name, want := range map[string]int{"group-0": 0, "group-1": n} {
+					if g := w.groups[name]; len(g.machines) != want || g.target != int64(want) {
+						t.Errorf("%s is to have %d machines and has %v, want %d", name, g.target, g.machines, want)
+					}
+				}
+				w.mu.Unlock()
+				for _, s := range w.wrong {
+					t.Error(s)
+				}
+				if t.Failed() {
+					t.Logf("what happened:\n%s\nthe record: %s", strings.Join(w.history, "\n"), w.text)
+				}
+			})
+		})
+	}
+}
