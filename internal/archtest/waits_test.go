@@ -42,6 +42,7 @@ var mayWait = map[string]string{
 	"test/e2e/rival_test.go:rival.race":                      "a drawn moment",
 	"test/oracle/karpenter/karpenter_test.go:karpenterReady": "how long a benchmark lets Karpenter search",
 	"test/oracle/karpenter/speed_test.go:timed":              "a benchmark",
+	"test/upstream/devices_test.go:TestDRADriver":            "told, not asked",
 	"test/upstream/takeover_test.go:handover.play":           "a pause between two changes",
 	"test/upstream/takeover_test.go:handover.during":         "a drawn moment",
 	"test/upstream/takeover_test.go:handover.killHandOver":   "a drawn moment",

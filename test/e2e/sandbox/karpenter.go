@@ -45,3 +45,10 @@ func (s *Sandbox) StartMeasuredKarpenter(binary, catalog, log string, env ...str
 	}
 	return p.Stop, "http://127.0.0.1:" + ports[0] + "/metrics", nil
 }
+
+// StartDRADriver runs the DRA driver that test/upstream/dradriver is.
+func (s *Sandbox) StartDRADriver(binary, log string) (*Process, error) {
+	cmd := exec.Command(binary)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.Kubeconfig(Admin))
+	return startProcess(cmd, log)
+}
