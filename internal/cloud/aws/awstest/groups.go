@@ -527,7 +527,7 @@ func (t *tx) describedGroup(g *group) shapes.ASGAutoScalingGroup {
 }
 
 func describedTag(name string, tag GroupTag) shapes.ASGTagDescription {
-	return shapes.ASGTagDescription{ResourceId: name, ResourceType: "auto-scaling-group", Key: tag.Key, Value: tag.Value, PropagateAtLaunch: new(tag.PropagateAtLaunch)}
+	return shapes.ASGTagDescription{ResourceId: name, ResourceType: groupResource, Key: tag.Key, Value: tag.Value, PropagateAtLaunch: new(tag.PropagateAtLaunch)}
 }
 
 func (t *tx) describedMember(g *group, i *instance) shapes.ASGInstance {
@@ -726,6 +726,43 @@ func (t *tx) describeRefreshes(in *shapes.ASGDescribeInstanceRefreshesType) (*sh
 	}
 	return out, nil
 }
+
+// tagGroups adds tags to groups, or replaces their values: to all or to none.
+func (t *tx) tagGroups(in *shapes.ASGCreateOrUpdateTagsType) (*wire.None, error) {
+	return t.retagGroups(in.Tags, func(is *Group, tag shapes.ASGTag) {
+		is.Tags = append(is.Tags, GroupTag{Key: tag.Key, Value: tag.Value, PropagateAtLaunch: tag.PropagateAtLaunch != nil && *tag.PropagateAtLaunch})
+	})
+}
+
+// untagGroups removes tags from groups by their keys, from all or from none. Tags that do not exist are ignored.
+func (t *tx) untagGroups(in *shapes.ASGDeleteTagsType) (*wire.None, error) {
+	return t.retagGroups(in.Tags, func(*Group, shapes.ASGTag) {})
+}
+
+// retagGroups removes tags of the same keys, then calls set for each.
+func (t *tx) retagGroups(tags []shapes.ASGTag, set func(*Group, shapes.ASGTag)) (*wire.None, error) {
+	for _, tag := range tags {
+		if tag.ResourceType != groupResource {
+			return nil, invalid("Tag %q: ResourceType %q is not valid, use %s", tag.Key, tag.ResourceType, groupResource)
+		}
+		if _, err := t.groupNamed(tag.ResourceId); err != nil {
+			return nil, err
+		}
+		if err := checkTags([]shapes.EC2Tag{{Key: tag.Key, Value: tag.Value}}); err != nil {
+			return nil, invalid("%s", err)
+		}
+	}
+	for _, tag := range tags {
+		is := *t.groups.items[tag.ResourceId]
+		is.Tags = slices.DeleteFunc(slices.Clone(is.Tags), func(have GroupTag) bool { return have.Key == tag.Key })
+		set(&is.Group, tag)
+		t.groups.put(t, is.Name, is)
+	}
+	return &wire.None{}, nil
+}
+
+// groupResource is the resource type of a group's tags.
+const groupResource = "auto-scaling-group"
 
 func (t *tx) describeGroupTags(in *shapes.ASGDescribeTagsType) (*shapes.ASGTagsType, error) {
 	var all []shapes.ASGTagDescription

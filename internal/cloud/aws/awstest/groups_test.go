@@ -4,6 +4,7 @@
 package awstest
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -156,6 +157,50 @@ func TestGroup(t *testing.T) {
 	}
 	if err := end(g.Instances[0].InstanceId, true); code(err) != "ValidationError" || !strings.Contains(err.Error(), "minSize") {
 		t.Errorf("below the minimum: have %v", err)
+	}
+}
+
+// TestGroupTags: tags of a group are added, replaced and removed by key, and nothing changes if one of the groups does not exist.
+func TestGroupTags(t *testing.T) {
+	a := newAccount(t)
+	a.define(Group{Name: "workers", Max: 6, InstanceTypes: []string{"m5.large"}, Tags: []GroupTag{{Key: "team", Value: "x", PropagateAtLaunch: true}}})
+	tag := func(group, key, value string) asgtypes.Tag {
+		return asgtypes.Tag{ResourceId: &group, ResourceType: aws.String("auto-scaling-group"), Key: &key, Value: &value, PropagateAtLaunch: aws.Bool(false)}
+	}
+	have := func() string {
+		var out []string
+		for _, d := range a.group("workers").Tags {
+			out = append(out, fmt.Sprintf("%s=%s %t", *d.Key, aws.ToString(d.Value), *d.PropagateAtLaunch))
+		}
+		slices.Sort(out)
+		return strings.Join(out, ", ")
+	}
+	put := func(tags ...asgtypes.Tag) error {
+		_, err := a.asg.CreateOrUpdateTags(t.Context(), &autoscaling.CreateOrUpdateTagsInput{Tags: tags})
+		return err
+	}
+	remove := func(tags ...asgtypes.Tag) error {
+		_, err := a.asg.DeleteTags(t.Context(), &autoscaling.DeleteTagsInput{Tags: tags})
+		return err
+	}
+	enabled, other := tag("workers", "k8s.io/cluster-autoscaler/enabled", "true"), tag("nobody", "team", "y")
+	for _, step := range []struct {
+		do         func() error
+		code, want string
+	}{
+		{func() error { return put(enabled, tag("workers", "team", "y")) }, "", "k8s.io/cluster-autoscaler/enabled=true false, team=y false"},
+		{func() error { return put(tag("workers", "team", "z"), other) }, "ValidationError", "k8s.io/cluster-autoscaler/enabled=true false, team=y false"},
+		{func() error { return remove(enabled, other) }, "ValidationError", "k8s.io/cluster-autoscaler/enabled=true false, team=y false"},
+	} {
+		if err := step.do(); (err != nil || step.code != "") && code(err) != step.code || have() != step.want {
+			t.Errorf("have %v and tags %s, want code %q and tags %s", err, have(), step.code, step.want)
+		}
+	}
+	a.restart()
+	for range 2 { // the second finds nothing
+		if err := remove(enabled); err != nil || have() != "team=y false" {
+			t.Errorf("have %v and tags %s", err, have())
+		}
 	}
 }
 

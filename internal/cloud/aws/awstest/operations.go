@@ -55,6 +55,8 @@ func services(c *Cloud) []*wire.Service {
 			Name: "autoscaling", Protocol: wire.AWSQuery, Version: "2011-01-01", Namespace: "http://autoscaling.amazonaws.com/doc/2011-01-01/",
 			Throttled: "Throttling", Denied: "AccessDenied",
 			Operations: map[string]*wire.Operation{
+				"CreateOrUpdateTags":                  change(c, (*tx).tagGroups),
+				"DeleteTags":                          change(c, (*tx).untagGroups),
 				"DescribeAccountLimits":               read(c, (*tx).describeAccountLimits),
 				"DescribeAutoScalingGroups":           read(c, (*tx).describeGroups),
 				"DescribeAutoScalingInstances":        read(c, (*tx).describeGroupInstances),

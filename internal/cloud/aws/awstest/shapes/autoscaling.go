@@ -255,6 +255,22 @@ type ASGInstanceRefresh struct {
 	InstancesToUpdate    *int64     `xml:"InstancesToUpdate,omitempty"`
 }
 
+type ASGTag struct {
+	ResourceId        string `in:"ResourceId"`
+	ResourceType      string `in:"ResourceType"`
+	Key               string `in:"Key"`
+	Value             string `in:"Value"`
+	PropagateAtLaunch *bool  `in:"PropagateAtLaunch"`
+}
+
+type ASGCreateOrUpdateTagsType struct {
+	Tags []ASGTag `in:"Tags.member"`
+}
+
+type ASGDeleteTagsType struct {
+	Tags []ASGTag `in:"Tags.member"`
+}
+
 type ASGDescribeTagsType struct {
 	Filters    []ASGFilter `in:"Filters.member"`
 	NextToken  string      `in:"NextToken"`
