@@ -132,14 +132,15 @@ func (x *Controller) dueAt() time.Time {
 }
 
 // isCalm reports whether nothing has happened since the last decision but that pods came and went, no pod waits for a node that has not been decided
-// on, and no node comes or goes.
+// on, and no node comes or goes. A pod that was younger than Batch.Most when it was last decided on counts as undecided: kube-scheduler may not have
+// had its say by then, so that the decision was put off to Next.
 func (x *Controller) isCalm() bool {
 	c := x.cluster
 	if x.urgent != x.batch.calm || len(c.busy) > 0 {
 		return false
 	}
 	for _, p := range c.on[""] {
-		if p.Created.After(x.decided) || p.Unschedulable.After(x.decided) {
+		if since := model.LaterOf(p.Created, p.Unschedulable); since.Add(x.Batch.Most).After(x.decided) {
 			return false
 		}
 	}
