@@ -71,7 +71,15 @@ Exit status: 0 converted, 1 invalid input, 2 wrong usage, 130 or 143 interrupted
 			if f.output == "json" {
 				return nil // it is in the document
 			}
-			return conv.WriteTable(c.ErrOrStderr(), columnsOf(c.ErrOrStderr()))
+			if err := conv.WriteTable(c.ErrOrStderr(), columnsOf(c.ErrOrStderr())); err != nil {
+				return err
+			}
+			line := "helm"
+			for _, word := range conv.HelmArgs() {
+				line += " " + report.ShellWord(word)
+			}
+			_, err := fmt.Fprintln(c.ErrOrStderr(), "chart:", line)
+			return err
 		},
 	}
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {

@@ -293,7 +293,7 @@ func (c *Conversion) WriteJSON(w io.Writer) error {
 	e.SetEscapeHTML(false)
 	if err := e.Encode(map[string]any{
 		"objects": list, "flags": c.Rows, "groups": c.groupRows(), "marks": Marks,
-		"controller": append([]string{"dovetail", "controller"}, c.Controller...), "notes": append([]string{}, c.Notes...),
+		"controller": append([]string{"dovetail", "controller"}, c.Controller...), "helm": append([]string{"helm"}, c.HelmArgs()...), "notes": append([]string{}, c.Notes...),
 	}); err != nil {
 		return fmt.Errorf("write objects: %w", err)
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 // TestConvertCoversClusterAutoscaler holds what convert knows against testdata/cluster_autoscaler.tsv, which lists all
@@ -161,5 +163,57 @@ func TestConvertKnowsEveryFlag(t *testing.T) {
 	}
 	if len(seen) < 140 {
 		t.Errorf("only %d flags are known", len(seen))
+	}
+}
+
+// TestHelmArgs: the arguments for Helm set only values that the chart has, whatever flags Cluster Autoscaler is given, and everything that the chart requires.
+func TestHelmArgs(t *testing.T) {
+	data, err := os.ReadFile("../../charts/dovetail/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var chart map[string]any
+	if err := yaml.Unmarshal(data, &chart); err != nil {
+		t.Fatal(err)
+	}
+	has := func(name string) bool {
+		at := any(chart)
+		for part := range strings.SplitSeq(name, ".") {
+			fields, ok := at.(map[string]any)
+			if at, ok = fields[part]; !ok {
+				return false
+			}
+		}
+		return true
+	}
+	for want, args := range map[string][]string{
+		"cloud=aws settings.clusterName=CLUSTER":                                                   {"--nodes=0:3:web"},
+		"cloud=aws settings.clusterName=prod settings.limits.coresTotal=0:64 logLevel=info":        {"--nodes=0:3:web", "--cloud-provider=aws", "--cluster-name=prod", "--cores-total=0:64", "--v=4", "--kubeconfig=/etc/kube"},
+		"cloud=aws controller.metrics.port=8085 nodeGroups.statusConfigMap=none":                   {"--nodes=0:3:web", "--address=:8085", "--write-status-configmap=false"},
+		`controller.extraArgs={--profiling=true,--grpc-expander-url=a\,b}`:                         {"--nodes=0:3:web", "--grpc-expander-url=a,b", "--profiling"},
+		"cloud=clusterapi clusterAPI.cluster=NAMESPACE/NAME clusterAPI.managementSecret=SECRET":    {"--cloud-provider=clusterapi", "--cloud-config=/etc/management"},
+		"cloud=clusterapi clusterAPI.cluster=ns/one":                                               {"--cloud-provider=clusterapi", "--node-group-auto-discovery=clusterapi:namespace=ns,clusterName=one"},
+		"settings.limits.maxNodesTotal=8 settings.limits.memoryTotal=4:256 settings.clusterName=x": {"--nodes=0:3:web", "--max-nodes-total=8", "--memory-total=4:256", "--cluster-name=x"},
+	} {
+		c := New(&Input{})
+		if err := c.ReadFlags(args); err != nil {
+			t.Errorf("%v: %v", args, err)
+			continue
+		}
+		if err := c.Translate(); err != nil {
+			t.Errorf("%v: %v", args, err)
+			continue
+		}
+		have := c.HelmArgs()
+		for i, arg := range have {
+			if name, _, _ := strings.Cut(arg, "="); i > 0 && have[i-1] == "--set" && !has(name) {
+				t.Errorf("%v: the chart has no value %s", args, name)
+			}
+		}
+		for w := range strings.FieldsSeq(want) {
+			if !slices.Contains(have, w) {
+				t.Errorf("%v: have %q, want %s", args, have, w)
+			}
+		}
 	}
 }

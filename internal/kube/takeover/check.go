@@ -18,6 +18,7 @@ import (
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/kube/write"
@@ -130,7 +131,7 @@ func (t *NodePools) Check(ctx context.Context, pools []string, own client.Lease,
 		named = slices.DeleteFunc(named, func(l coordinationv1.Lease) bool { return l.Namespace != own.Namespace })
 		if len((client.Sightings{}).Live(named, client.Lease{}, time.Now())) == 0 {
 			out = append(out, Finding{Text: "No Dovetail controller holds lease " + own.Namespace + "/" + own.Name + ": nothing would launch nodes for the NodePool.",
-				Mend: "helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace. If it runs with --leader-elect=false, use --no-controller-check"})
+				Mend: "helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace " + t.chartValues(ctx, pools) + ". If it runs with --leader-elect=false, use --no-controller-check"})
 		}
 	}
 	entries, err := t.entries(ctx)
@@ -176,6 +177,17 @@ func unfinished(name string, entries map[string]string, release bool) *Finding {
 	}
 	return &Finding{Text: "NodePool " + name + ": an earlier dovetail " + verb + " was interrupted and must be completed first.",
 		Mend: "dovetail " + verb + " --pool " + name}
+}
+
+// chartValues returns the chart's values for the cloud of NodePools, as arguments of helm. Values that only the user knows are in capitals.
+func (t *NodePools) chartValues(ctx context.Context, pools []string) string {
+	for _, name := range pools {
+		p, err := t.get(ctx, "nodepools", name)
+		if of, _ := translate.ClassGroup(groupOf(p)); err == nil && of == kwokv1alpha1.Group {
+			return "--set cloud=kwok --set machines=URL"
+		}
+	}
+	return "--set cloud=aws --set settings.clusterName=CLUSTER"
 }
 
 // checkPool checks a pool and its node class. begun says that an earlier run stopped in the middle.

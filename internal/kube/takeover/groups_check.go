@@ -100,7 +100,7 @@ func (t *NodeGroups) checkController(ctx context.Context, own client.Lease) (*Fi
 		return nil, nil
 	}
 	return &Finding{Text: "No Dovetail controller holds lease " + own.Namespace + "/" + own.Name + ": nothing would scale the groups.",
-		Mend: "helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace --set cloud=aws. If it runs with --leader-elect=false, use --no-controller-check"}, nil
+		Mend: "helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace --set cloud=aws --set settings.clusterName=CLUSTER. If it runs with --leader-elect=false, use --no-controller-check"}, nil
 }
 
 // checkClass says what is wrong with a class, its groups and its NodePools.

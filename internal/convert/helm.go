@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package convert
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// helmValues are the chart's values for flags of dovetail controller. Other flags are values of controller.extraArgs.
+var helmValues = map[string]string{
+	"cloud": "cloud", "cluster-name": "settings.clusterName", "cluster-api-cluster": "clusterAPI.cluster",
+	"max-nodes-total": "settings.limits.maxNodesTotal", "cores-total": "settings.limits.coresTotal", "memory-total": "settings.limits.memoryTotal",
+	"log-level": "logLevel", "log-format": "logFormat", "status-config-map-name": "nodeGroups.statusConfigMap",
+}
+
+// HelmArgs returns the arguments of helm that install the chart with the flags of the controller. Values that the chart requires and Cluster
+// Autoscaler's command line does not contain are in capitals.
+func (c *Conversion) HelmArgs() []string {
+	values, extra := map[string]string{}, []string{}
+	for _, arg := range c.Controller {
+		flag, v, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		switch name := helmValues[flag]; {
+		case name != "":
+			values[name] = v
+		case flag == "kubeconfig": // a path in Cluster Autoscaler's container; the chart uses the service account
+		case flag == "management-kubeconfig":
+			values["clusterAPI.managementSecret"] = "SECRET" // has what is at the path
+		case flag == "metrics-address":
+			values["controller.metrics.port"] = v[strings.LastIndex(v, ":")+1:]
+		case flag == "write-status-configmap":
+			if v == "false" {
+				values["nodeGroups.statusConfigMap"] = "none"
+			}
+		default:
+			extra = append(extra, arg)
+		}
+	}
+	required := map[string]string{"aws": "settings.clusterName", "clusterapi": "clusterAPI.cluster"}[values["cloud"]]
+	if required != "" && values[required] == "" {
+		values[required] = map[string]string{"aws": "CLUSTER", "clusterapi": "NAMESPACE/NAME"}[values["cloud"]]
+	}
+	args := []string{"install", "dovetail", "charts/dovetail", "--namespace", "dovetail-system", "--create-namespace"}
+	escape := strings.NewReplacer(`\`, `\\`, ",", `\,`)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		args = append(args, "--set", name+"="+escape.Replace(values[name]))
+	}
+	if len(extra) > 0 {
+		for i := range extra {
+			extra[i] = escape.Replace(extra[i])
+		}
+		args = append(args, "--set", "controller.extraArgs={"+strings.Join(extra, ",")+"}")
+	}
+	return args
+}
