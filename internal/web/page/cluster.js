@@ -51,9 +51,11 @@ export function drawOverview({overview: o, samples, offer}) {
     faint(o.notes.join(" ")));
 }
 
-// savings is what doctor says of the cost, once it has said anything.
+// savings returns the lower bound that doctor found, or why there is none; the text without either.
 function savings(offer) {
-  const month = offer.reports.includes("doctor") ? report("doctor").report?.dollarsPerMonth : null;
+  if (!offer.reports.includes("doctor")) return "at the present cost an hour";
+  const known = report("doctor"), month = known.report?.dollarsPerMonth;
+  if (!month && known.failed) return element("a", {href: "#doctor", class: "trouble"}, "doctor failed");
   if (!month) return "at the present cost an hour";
   return element("a", {href: "#doctor"}, `at least ${wholeMoney(month.leastPossible)} for these pods`);
 }
@@ -197,7 +199,7 @@ function disruptionOf(n) {
 function undecided(n, o) {
   if (n.doing) return n.doing === "Consolidatable" ? "Consolidatable; no decision yet." : n.doing;
   if (!o.autoscalers.length) return "No autoscaler is running.";
-  if (!n.nodeClaim) return "The node has no NodeClaim.";
+  if (!n.nodeClaim) return o.autoscalers.every((a) => a.name === "Cluster Autoscaler") ? "Cluster Autoscaler has not announced its removal." : "The node has no NodeClaim.";
   return "No decision yet: consolidateAfter has not passed since its pods last changed, or the autoscaler has not evaluated it.";
 }
 

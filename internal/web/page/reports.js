@@ -90,8 +90,9 @@ export function drawHistory(overview, offered, offersSavings) {
   const causes = past.causes.filter((c) => !chosen("filter") || rows.some((r) => key(r) === key(c)));
   const date = (at) => query === "?since=1h" ? clock(at) : `${new Date(at).toISOString().slice(5, 10)} ${clock(at)}`;
   const at = (t) => [date(t), Date.parse(t)];
-  const saved = offered && offersSavings ? savingsCards(report("savings", query).report) : null;
+  const savings = offered && offersSavings ? report("savings", query) : {}, saved = savingsCards(savings.report);
   b.replaceChildren(known.report ? status("history", known, query) : faint(`From ${overview.decisionsFrom}.`), saved ?? "",
+    savings.failed ? element("p", {class: "trouble"}, `Savings are not known: ${savings.failed}`) : "",
     table("By cause", [["Times", "number"], ["What"], ["Change in $/h", "number"], ["Cause", "text"], ["Last (UTC)"]], causes.map((c) => [[String(c.count), c.count], c.what,
       [changed(c.changedMicroUSDPerHour), c.changedMicroUSDPerHour ?? 0], [element("a", {href: "#", "aria-pressed": String(key(c) === cause), onclick: (e) => {
         e.preventDefault();
