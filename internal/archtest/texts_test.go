@@ -131,6 +131,8 @@ func (s *textScan) call(c *ast.CallExpr) {
 		s.add("logs", "%s", text)
 	case name == "Event" && len(c.Args) == 7:
 		s.add("events", "%s %s: %s", s.text(c.Args[0]), s.text(c.Args[5]), s.text(c.Args[6]))
+	case name == "WriteReported" && len(c.Args) == 5:
+		s.add("events", "%s %s", s.text(c.Args[0]), s.text(c.Args[4]))
 	case regexp.MustCompile(`(?i)^set.*condition$`).MatchString(name) && len(c.Args) >= 3:
 		var parts []string
 		for _, a := range c.Args {

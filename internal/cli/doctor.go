@@ -23,10 +23,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/kube/watch"
 	"github.com/dovetail-sh/dovetail/internal/model"
-	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/report"
 	"github.com/dovetail-sh/dovetail/internal/state"
-	"github.com/dovetail-sh/dovetail/internal/top"
 )
 
 // foundProblems is the exit status of an examination that found something broken or costly.
@@ -230,24 +228,15 @@ func surveyCluster(ctx context.Context, f doctorFlags, m *manifests.Set, in *doc
 	for _, a := range survey.Autoscalers {
 		in.Autoscalers = append(in.Autoscalers, doctor.Autoscaler{Name: a.Name, Lease: a.Lease})
 	}
-	in.AcceptedWrites = writesOf(survey.Accepted, plan.EventWriteAccepted)
-	in.DeniedWrites = writesOf(survey.Refusals, plan.EventWriteDenied)
+	for _, w := range survey.Writes {
+		in.Writes = append(in.Writes, doctor.Write(w))
+	}
 	for _, r := range survey.Refusals {
 		if quotaName, size := quota.NameIn(r.Text); quotaName != "" {
 			in.CloudQuotas = append(in.CloudQuotas, doctor.CloudQuota{Name: quotaName, Size: size, Subject: r.Subject, At: r.LastAt()})
 		}
 	}
 	return name, survey.Skew, nil
-}
-
-// writesOf returns what events with a reason say of writes.
-func writesOf(events []top.Decision, reason string) (out []doctor.Write) {
-	for _, e := range events {
-		if e.Kind == reason {
-			out = append(out, doctor.Write{Subject: e.Subject, Said: e.Text, At: e.LastAt()})
-		}
-	}
-	return out
 }
 
 // runCompare is plan --compare: what doctor says of a cluster in dollars, and which nodes it would take.

@@ -36,6 +36,8 @@ type Cluster interface {
 	Claimed(context.Context, plan.Terminate) (bool, error)
 	// Event tells the people who watch an object. kind is that of an object that Dovetail writes; warn marks what needs attention.
 	Event(kind, namespace, name, uid string, warn bool, reason, message string)
+	// WriteReported writes the event of a WriteReport to an object.
+	WriteReported(kind, namespace, name, uid string, w plan.WriteReport)
 }
 
 // Keeper is where what decide has learned outlives the process.

@@ -97,7 +97,7 @@ func updateOf(parts []part) string {
 // denials remember which writes the API server refuses.
 type denials struct {
 	events interface {
-		Event(kind, namespace, name, uid string, warn bool, reason, message string)
+		WriteReported(kind, namespace, name, uid string, w plan.WriteReport)
 	}
 
 	mu      sync.Mutex
@@ -138,9 +138,9 @@ func (d *denials) note(w written, err error, others int) {
 	what := w.verb + " this " + w.kind
 	switch {
 	case refused:
-		d.events.Event(w.kind, w.namespace, w.name, w.uid, true, plan.EventWriteDenied, plan.WriteDeniedText(what, others, w.refusal(err)))
+		d.events.WriteReported(w.kind, w.namespace, w.name, w.uid, plan.WriteReport{Write: what, Others: others, Refusal: w.refusal(err)})
 	case was && err == nil:
-		d.events.Event(w.kind, w.namespace, w.name, w.uid, false, plan.EventWriteAccepted, plan.WriteAcceptedText(what))
+		d.events.WriteReported(w.kind, w.namespace, w.name, w.uid, plan.WriteReport{Write: what})
 	}
 }
 

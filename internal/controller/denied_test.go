@@ -33,12 +33,18 @@ import (
 // refuser is a Cluster that answers each write but the creation of claims, whose refusals record.Recorder.Unmade tells, with an error, and keeps events.
 type refuser struct {
 	Cluster
-	answer func(plan.Action) error
-	events []string
+	answer  func(plan.Action) error
+	events  []string
+	reports []plan.WriteReport
 }
 
 func (r *refuser) Event(kind, _, name, _ string, _ bool, reason, message string) {
 	r.events = append(r.events, kind+" "+name+" "+reason+": "+message)
+}
+
+func (r *refuser) WriteReported(kind, _, name, _ string, w plan.WriteReport) {
+	r.reports = append(r.reports, w)
+	r.Event(kind, "", name, "", w.Refusal != "", w.Reason(), w.Text())
 }
 
 func (r *refuser) DeleteClaim(_ context.Context, a plan.DeleteClaim) (uint64, error) {
@@ -87,7 +93,7 @@ func TestDeniedWritesAreTold(t *testing.T) {
 	c := newToldCluster(r)
 	writes := 0
 	answer := func(err func(plan.Action) error) []string {
-		r.answer, r.events, writes = err, nil, 0
+		r.answer, r.events, r.reports, writes = err, nil, nil, 0
 		of := reflect.TypeFor[Cluster]()
 		for i := range of.NumMethod() {
 			m := of.Method(i)
@@ -120,6 +126,7 @@ func TestDeniedWritesAreTold(t *testing.T) {
 			t.Errorf("told is %q", e)
 		}
 	}
+	denied := r.reports
 	if told := answer(func(plan.Action) error { return plan.ErrConflict }); len(told) > 0 {
 		t.Errorf("a conflict is told: %v", told)
 	}
@@ -128,11 +135,8 @@ func TestDeniedWritesAreTold(t *testing.T) {
 		t.Errorf("of writes that are let through again, told is %v", accepted)
 	}
 	for i, e := range accepted {
-		_, denied, _ := strings.Cut(refused[i], ": ")
-		_, text, is := strings.Cut(e, " x WriteAccepted: ")
-		write, _, _ := plan.ReadWriteText(denied)
-		if what, _, _ := plan.ReadWriteText(text); !is || what == "" || what != write {
-			t.Errorf("that %q is over is told as %q", denied, e)
+		if is := r.reports[i]; !strings.Contains(e, " x WriteAccepted: ") || is.Write == "" || is.Write != denied[i].Write {
+			t.Errorf("that %q is over is told as %q", refused[i], e)
 		}
 	}
 	if again := answer(func(plan.Action) error { return nil }); len(again) > 0 || len(c.denials.at) > 0 {
@@ -322,7 +326,7 @@ func TestDeniedOwnObjectsAreTold(t *testing.T) {
 		for _, err := range []error{nil, fmt.Errorf("write %s %q: %w: no changes today", kind, "ns/own", plan.ErrInvalid), nil, nil} {
 			c.WriteTold("write", kind, plan.WriteAnswer{Namespace: "ns", Name: "own", Err: err})
 		}
-		want := []string{kind + " own WriteDenied: The API server does not let Dovetail write this " + kind + ": no changes today", kind + " own WriteAccepted: " + plan.WriteAcceptedText("write this "+kind)}
+		want := []string{kind + " own WriteDenied: The API server does not let Dovetail write this " + kind + ": no changes today", kind + " own WriteAccepted: " + plan.WriteReport{Write: "write this " + kind}.Text()}
 		if !slices.Equal(r.events, want) {
 			t.Errorf("told is %q, want %q", r.events, want)
 		}

@@ -393,6 +393,11 @@ func (b *bench) Event(kind, _, name, _ string, _ bool, reason, message string) {
 	b.note("event", kind+" "+name+" "+reason+": "+message)
 }
 
+// WriteReported implements Cluster.
+func (b *bench) WriteReported(kind, _, name, _ string, w plan.WriteReport) {
+	b.note("event", kind+" "+name+" "+w.Reason()+": "+w.Text())
+}
+
 // Traits implements cloud.Provider.
 func (b *bench) Traits() cloud.Traits {
 	return cloud.Traits{Name: "bench", Classes: []cloud.ClassKind{{Group: "g", Kind: "K"}}}

@@ -180,3 +180,5 @@ func (readOnlyCluster) Claimed(context.Context, plan.Terminate) (bool, error) {
 
 // Event implements Cluster.
 func (readOnlyCluster) Event(string, string, string, string, bool, string, string) {}
+func (readOnlyCluster) WriteReported(string, string, string, string, plan.WriteReport) {
+}

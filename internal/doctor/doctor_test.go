@@ -232,7 +232,7 @@ func (c *cluster) apply(ch plan.Change) {
 	case "cloudquota":
 		c.in.CloudQuotas = slices.DeleteFunc(c.in.CloudQuotas, func(q CloudQuota) bool { return q.Name == name })
 	case "writes":
-		c.in.DeniedWrites = slices.DeleteFunc(c.in.DeniedWrites, func(w Write) bool { return w.Said == ch.Value })
+		c.in.Writes = slices.DeleteFunc(c.in.Writes, func(w Write) bool { return w.Text() == ch.Value })
 	case "autoscaler":
 		c.in.Autoscalers = slices.DeleteFunc(c.in.Autoscalers, func(a Autoscaler) bool { return a.Name == name })
 	case "clusterrole":
@@ -555,19 +555,19 @@ func TestDeniedWritesOfMany(t *testing.T) {
 	const cost, slots, frozen, missing = "set the deletion cost of this Pod", "update the slots of this NodeClaim", "ValidatingAdmissionPolicy 'frozen' denied request: no", "User \"dovetail\" cannot patch resource \"pods\""
 	c := newCluster(t, 1)
 	denied := func(subject, write string, others int, why string, ago time.Duration) {
-		c.in.DeniedWrites = append(c.in.DeniedWrites, Write{subject, plan.WriteDeniedText(write, others, why), epoch.Add(-ago)})
+		c.in.Writes = append(c.in.Writes, Write{subject, epoch.Add(-ago), plan.WriteReport{Write: write, Others: others, Refusal: why}})
 	}
 	denied("pod/default/a", cost, 0, frozen, 14*time.Minute)
 	denied("pod/default/a", cost, 57, missing, 3*time.Minute)
 	denied("pod/default/a", cost, 9, missing, 13*time.Minute)
 	denied("pod/default/b", cost, 56, missing, 2*time.Minute)
 	denied("nodeclaim/c", slots, 0, frozen, 9*time.Minute)
-	c.in.AcceptedWrites = []Write{{"nodeclaim/c", plan.WriteAcceptedText("update the annotations and status of this NodeClaim"), epoch}}
+	c.in.Writes = append(c.in.Writes, Write{"nodeclaim/c", epoch, plan.WriteReport{Write: "update the annotations and status of this NodeClaim"}})
 	var got []string
 	for _, f := range c.examine().Findings {
 		got = append(got, fmt.Sprint(f.Code, " ", f.Subject, " ", f.Key, " ", f.Pods, ": ", f.Have))
 	}
-	want := []string{"WriteDenied nodeclaim/c 1 []: " + plan.WriteDeniedText(slots, 0, frozen), "WriteDenied pod/default/a 58 [default/a default/b]: " + plan.WriteDeniedText(cost, 0, missing)}
+	want := []string{"WriteDenied nodeclaim/c 1 []: " + plan.WriteReport{Write: slots, Refusal: frozen}.Text(), "WriteDenied pod/default/a 58 [default/a default/b]: " + plan.WriteReport{Write: cost, Refusal: missing}.Text()}
 	if slices.Sort(got); !slices.Equal(got, want) {
 		t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

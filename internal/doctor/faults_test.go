@@ -322,14 +322,14 @@ var faults = []fault{
 	}, false},
 	{"writes that admission refuses", WriteDenied, func(c *cluster) string {
 		const update, remove, refuser = "update the taints of this Node", "delete this Node", "ValidatingAdmissionPolicy 'frozen' with binding 'frozen' denied request: no"
-		said := plan.WriteDeniedText(update, 0, refuser)
+		said := plan.WriteReport{Write: update, Refusal: refuser}
 		old := epoch.Add(-16 * time.Minute)
-		c.in.DeniedWrites = []Write{{"node/b", said, epoch.Add(-9 * time.Minute)}, {"node/a", said, epoch.Add(-time.Minute)}, {"node/c", said, epoch.Add(-2 * time.Minute)}, {"pod/default/a", said, old}}
+		c.in.Writes = []Write{{"node/b", epoch.Add(-9 * time.Minute), said}, {"node/a", epoch.Add(-time.Minute), said}, {"node/c", epoch.Add(-2 * time.Minute), said}, {"pod/default/a", old, said}}
 		accepted := func(subject, write string, at time.Time) Write {
-			return Write{subject, plan.WriteAcceptedText(write), at}
+			return Write{subject, at, plan.WriteReport{Write: write}}
 		}
-		c.in.AcceptedWrites = []Write{accepted("node/a", update, old), accepted("node/a", remove, epoch), accepted("node/a", "update the labels of this Node", epoch),
-			accepted("node/c", update, epoch.Add(-time.Minute))}
+		c.in.Writes = append(c.in.Writes, accepted("node/a", update, old), accepted("node/a", remove, epoch), accepted("node/a", "update the labels of this Node", epoch),
+			accepted("node/c", update, epoch.Add(-time.Minute)))
 		return "node/a"
 	}, false},
 	{"no right to read PodDisruptionBudgets", MissingRights, func(c *cluster) string {

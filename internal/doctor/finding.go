@@ -28,15 +28,14 @@ type Input struct {
 	Autoscalers []Autoscaler // those that hold their lease
 	CloudQuotas []CloudQuota // quotas of the cloud's account that launches were refused for
 
-	DeniedWrites   []Write // that the API server refused Dovetail, by the last event that says so
-	AcceptedWrites []Write // that it let through after it had refused them
+	Writes []Write // writes of Dovetail that the API server refused, or accepted after it had refused them
 }
 
-// Write is what became of a write of Dovetail, as its event says.
+// Write is what an event reports of a write of Dovetail.
 type Write struct {
 	Subject string // of the event: node/NAME, pod/NAMESPACE/NAME …
-	Said    string // the event's text
 	At      time.Time
+	plan.WriteReport
 }
 
 // Autoscaler is a node autoscaler that is live.

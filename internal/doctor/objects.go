@@ -236,17 +236,11 @@ const deniedRecent = 15 * time.Minute
 // for all objects of a kind of which the same is said. What was last said of a write to an object counts.
 func (x *exam) findDeniedWrites() (out []Finding) {
 	type write struct{ subject, what string }
-	accepted := map[write]time.Time{}
-	for _, w := range x.AcceptedWrites {
-		what, _, _ := plan.ReadWriteText(w.Said)
-		key := write{w.Subject, what}
-		accepted[key] = model.LaterOf(accepted[key], w.At)
-	}
-	last := map[write]Write{}
-	for _, w := range x.DeniedWrites {
-		what, _, _ := plan.ReadWriteText(w.Said)
-		key := write{w.Subject, what}
-		if x.Now.Sub(w.At) <= deniedRecent && !accepted[key].After(w.At) && w.At.After(last[key].At) {
+	accepted, last := map[write]time.Time{}, map[write]Write{}
+	for _, w := range x.Writes {
+		if key := (write{w.Subject, w.Write}); w.Refusal == "" {
+			accepted[key] = model.LaterOf(accepted[key], w.At)
+		} else if w.At.After(last[key].At) {
 			last[key] = w
 		}
 	}
@@ -256,11 +250,13 @@ func (x *exam) findDeniedWrites() (out []Finding) {
 		others   int // that are meant by the event of one
 	}
 	by := map[cause]objects{}
-	for _, w := range last {
+	for key, w := range last {
+		if x.Now.Sub(w.At) > deniedRecent || accepted[key].After(w.At) {
+			continue
+		}
 		kind, _, _ := strings.Cut(w.Subject, "/")
-		what, others, why := plan.ReadWriteText(w.Said)
-		of := cause{kind, plan.WriteDeniedText(what, 0, why)}
-		by[of] = objects{append(by[of].subjects, w.Subject), max(others, by[of].others)}
+		of := cause{kind, plan.WriteReport{Write: w.Write, Refusal: w.Refusal}.Text()}
+		by[of] = objects{append(by[of].subjects, w.Subject), max(w.Others, by[of].others)}
 	}
 	for of, objects := range by {
 		count := max(len(objects.subjects), 1+objects.others)

@@ -6,7 +6,6 @@ package plan
 import (
 	"errors"
 	"strconv"
-	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -32,40 +31,50 @@ const (
 	EventWriteAccepted = "WriteAccepted"
 )
 
-const (
-	deniedPrefix   = "The API server does not let Dovetail "
-	acceptedPrefix = "The API server let Dovetail "
-	othersJoint    = " and "
-)
-
-// WriteDeniedText is what event WriteDenied says of a write, such as "update the status of this Node": how many other objects it is refused for too, and why.
-func WriteDeniedText(write string, others int, why string) string {
-	if others > 0 {
-		write += othersJoint + model.Count(others, "other")
-	}
-	return deniedPrefix + write + ": " + why
+// WriteReport is what an event WriteDenied or WriteAccepted reports. Its fields are annotations of the event.
+type WriteReport struct {
+	Write   string // such as "update the status of this Node"
+	Others  int    // number of other objects for which it is refused too
+	Refusal string // by whom, and why; empty: the API server accepted the write
 }
 
-// WriteAcceptedText is what event WriteAccepted says of a write.
-func WriteAcceptedText(write string) string { return acceptedPrefix + write }
+// Annotations of an event with a WriteReport.
+const (
+	annotationWrite   = "dovetail.sh/write"
+	annotationOthers  = "dovetail.sh/write-others"
+	annotationRefusal = "dovetail.sh/write-refusal"
+)
 
-// ReadWriteText returns what the text of an event WriteDenied or WriteAccepted was made of; an empty write: it is another text.
-func ReadWriteText(text string) (write string, others int, why string) {
-	for _, prefix := range []string{deniedPrefix, acceptedPrefix} {
-		rest, ok := strings.CutPrefix(text, prefix)
-		if !ok {
-			continue
-		}
-		write, why, _ = strings.Cut(rest, ": ")
-		if i := strings.LastIndex(write, othersJoint); i >= 0 {
-			number, _, _ := strings.Cut(write[i+len(othersJoint):], " ")
-			if n, err := strconv.Atoi(number); err == nil {
-				write, others = write[:i], n
-			}
-		}
-		return write, others, why
+// Reason returns the reason of the event.
+func (w WriteReport) Reason() string {
+	if w.Refusal == "" {
+		return EventWriteAccepted
 	}
-	return "", 0, ""
+	return EventWriteDenied
+}
+
+// Text returns the message of the event.
+func (w WriteReport) Text() string {
+	if w.Refusal == "" {
+		return "The API server let Dovetail " + w.Write
+	}
+	what := w.Write
+	if w.Others > 0 {
+		what += " and " + model.Count(w.Others, "other")
+	}
+	return "The API server does not let Dovetail " + what + ": " + w.Refusal
+}
+
+// Annotations returns the annotations of the event.
+func (w WriteReport) Annotations() map[string]string {
+	return map[string]string{annotationWrite: w.Write, annotationOthers: strconv.Itoa(w.Others), annotationRefusal: w.Refusal}
+}
+
+// ReadWriteReport returns the report in the annotations of an event, and false if they contain none.
+func ReadWriteReport(annotations map[string]string) (WriteReport, bool) {
+	others, err := strconv.Atoi(annotations[annotationOthers])
+	w := WriteReport{annotations[annotationWrite], others, annotations[annotationRefusal]}
+	return w, err == nil && w.Write != ""
 }
 
 // WriteAnswer is what came of a write to an object; Err is nil if it was accepted.

@@ -29,8 +29,15 @@ type Survey struct {
 	Denied      []Denied       // kinds that could not be listed, by group and resource
 	Autoscalers []LeasedScaler // node autoscalers that hold their lease, by name
 	Refusals    []top.Decision // warnings of node autoscalers, from their events
-	Accepted    []top.Decision // what the API server let Dovetail write after it had refused that, by events
+	Writes      []Write        // writes of Dovetail that the API server refused, or accepted after it had refused them
 	Skew        time.Duration  // how far this machine's clock is ahead of the API server's; 0: by less than some seconds
+}
+
+// Write is what an event reports of a write of Dovetail.
+type Write struct {
+	Subject string // kind/NAME or kind/NAMESPACE/NAME of the object written
+	At      time.Time
+	plan.WriteReport
 }
 
 // Denied is a kind that could not be listed.
@@ -75,12 +82,18 @@ func ReadSurvey(ctx context.Context, c *client.Client, m *manifests.Set) (*Surve
 		})
 	}
 	var deniedEvents error
-	readEvents := func(selector, by string, into *[]top.Decision) {
+	readEvents := func(selector, by string) {
 		wg.Go(func() {
 			err := readAll(ctx, source{c.Core, "events", &corev1.Event{}}, selector, func(e *corev1.Event) {
 				mu.Lock()
 				defer mu.Unlock()
-				*into = append(*into, overviewEvent(e, by))
+				of := overviewEvent(e, by)
+				if w, ok := plan.ReadWriteReport(e.Annotations); ok {
+					out.Writes = append(out.Writes, Write{of.Subject, of.LastAt(), w})
+				}
+				if of.Warning {
+					out.Refusals = append(out.Refusals, of)
+				}
 			})
 			mu.Lock()
 			defer mu.Unlock()
@@ -88,9 +101,9 @@ func ReadSurvey(ctx context.Context, c *client.Client, m *manifests.Set) (*Surve
 		})
 	}
 	for component, by := range eventSources {
-		readEvents("type=Warning,source="+component, by, &out.Refusals)
+		readEvents("type=Warning,source="+component, by)
 	}
-	readEvents("reason="+plan.EventWriteAccepted+",source="+EventSource, top.Dovetail, &out.Accepted)
+	readEvents("reason="+plan.EventWriteAccepted+",source="+EventSource, top.Dovetail)
 	wg.Wait()
 	switch {
 	case apierrors.IsForbidden(deniedEvents):

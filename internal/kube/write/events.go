@@ -68,7 +68,15 @@ type recorder struct {
 // Event tells the people who watch an object what happened to it. kind is that of an object that
 // Dovetail writes, or Headroom; warn marks what needs attention. Equal events are written once in two minutes.
 func (a *Actor) Event(kind, namespace, name, uid string, warn bool, reason, message string) {
-	r := a.events
+	a.events.tell(kind, namespace, name, uid, warn, reason, message, nil)
+}
+
+// WriteReported writes the event of a WriteReport, with its annotations.
+func (a *Actor) WriteReported(kind, namespace, name, uid string, w plan.WriteReport) {
+	a.events.tell(kind, namespace, name, uid, w.Refusal != "", w.Reason(), w.Text(), w.Annotations())
+}
+
+func (r *recorder) tell(kind, namespace, name, uid string, warn bool, reason, message string, annotations map[string]string) {
 	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +87,9 @@ func (a *Actor) Event(kind, namespace, name, uid string, warn bool, reason, mess
 	r.tokens = min(eventBurst, r.tokens+eventRate*now.Sub(r.filled).Seconds())
 	r.filled = now
 	// What needs attention is never left out for want of tokens: it is told once, and nobody would hear of it again.
-	if !warn && r.tokens < 1 || !r.queue.push(namespace, event(kind, namespace, name, uid, warn, reason, message, now, r.serial+1)) {
+	e := event(kind, namespace, name, uid, warn, reason, message, now, r.serial+1)
+	e.Annotations = annotations
+	if !warn && r.tokens < 1 || !r.queue.push(namespace, e) {
 		return
 	}
 	r.serial++
