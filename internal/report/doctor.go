@@ -440,19 +440,20 @@ func CompareText(w io.Writer, d *Doctor) error {
 
 // wireRepacked is today's cluster beside a repacked one, for programs.
 type wireRepacked struct {
-	PerMonth wireCompared `json:"dollarsPerMonth"`
-	Nodes    int          `json:"nodes"`
-	Unpriced int          `json:"nodesWithoutPrice"`
-	Pods     int          `json:"pods"`
-	Pending  int          `json:"podsPending"`
-	SetAside []string     `json:"podsSetAside"`
-	Moves    doctor.Moves `json:"movesAfterConsolidation"`
-	Repack   doctor.Moves `json:"movesRepacked"`
-	Notes    []string     `json:"notes"`
+	PerMonth wireCompared   `json:"dollarsPerMonth"`
+	Nodes    int            `json:"nodes"`
+	Unpriced int            `json:"nodesWithoutPrice"`
+	Pods     int            `json:"pods"`
+	Pending  int            `json:"podsPending"`
+	SetAside []string       `json:"podsSetAside"`
+	Paused   []doctor.Pause `json:"paused"`
+	Moves    doctor.Moves   `json:"movesAfterConsolidation"`
+	Repack   doctor.Moves   `json:"movesRepacked"`
+	Notes    []string       `json:"notes"`
 }
 
 func repackedOf(d *Doctor) wireRepacked {
-	return wireRepacked{comparedPerMonth(&d.Compared), d.Nodes, d.Unpriced, d.Pods, d.Pending, append([]string{}, d.SetAside...), d.Moves, d.RepackedMoves, append([]string{}, doctorNotes(d)...)}
+	return wireRepacked{comparedPerMonth(&d.Compared), d.Nodes, d.Unpriced, d.Pods, d.Pending, append([]string{}, d.SetAside...), append([]doctor.Pause{}, d.Paused...), d.Moves, d.RepackedMoves, append([]string{}, doctorNotes(d)...)}
 }
 
 // CompareJSON writes today's cluster beside a repacked one for programs.
