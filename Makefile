@@ -130,6 +130,13 @@ karpenter-aws: build ## run Karpenter's own controller for AWS and then Dovetail
 	go test -c -o bin/karpenteraws.test ./test/karpenteraws
 	KARPENTER_AWS_BIN="$(CURDIR)/bin/karpenter-aws" bin/karpenteraws.test -test.v -test.timeout 60m
 
+# The first compilation takes half an hour on two processors, so it is not part of verify.
+.PHONY: kueue
+kueue: build ## run Kueue's and JobSet's own controllers next to Dovetail: Jobs and JobSets get ProvisioningRequests, nodes, and run; five minutes, and half an hour to compile at first
+	go -C test/kueue build -o ../../bin/kueue sigs.k8s.io/kueue/cmd/kueue
+	go -C test/jobset build -o ../../bin/jobset sigs.k8s.io/jobset
+	KUEUE_BIN="$(CURDIR)/bin/kueue" JOBSET_BIN="$(CURDIR)/bin/jobset" go test -count=1 -v -timeout 60m -run '^TestKueue$$' ./test/e2e
+
 .PHONY: verify-live
 verify-live: build kubelet
 	go -C test/clusterapi build -o ../../bin/cluster-api sigs.k8s.io/cluster-api/core

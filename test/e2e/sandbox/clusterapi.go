@@ -4,7 +4,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -12,10 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/cert"
-	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -25,29 +21,9 @@ const (
 	clusterAPIManager = "sigs.k8s.io/cluster-api/core"
 )
 
-// clusterAPIGo runs the go command in the module of Cluster API.
-func clusterAPIGo(ctx context.Context, args ...string) (string, error) {
-	root, err := Root()
-	if err != nil {
-		return "", err
-	}
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = filepath.Join(root, clusterAPIModule)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("go %s in %s: %w: %s", strings.Join(args, " "), clusterAPIModule, err, stderr.String())
-	}
-	return strings.TrimSpace(string(out)), nil
-}
-
 // clusterAPIConfig downloads Cluster API and returns the folder of its manifests.
 func clusterAPIConfig(ctx context.Context) (string, error) {
-	if _, err := clusterAPIGo(ctx, "mod", "download", "sigs.k8s.io/cluster-api"); err != nil {
-		return "", err
-	}
-	dir, err := clusterAPIGo(ctx, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/cluster-api")
+	dir, err := moduleDir(ctx, clusterAPIModule, "sigs.k8s.io/cluster-api")
 	return filepath.Join(dir, "core", "config"), err
 }
 
@@ -77,7 +53,7 @@ func (s *Sandbox) StartClusterAPI(ctx context.Context) (*ClusterAPI, error) {
 		return nil, err
 	}
 	c := &ClusterAPI{s: s, binary: filepath.Join(root, "bin", "cluster-api"), certs: filepath.Join(s.Dir, "cluster-api")}
-	if _, err := clusterAPIGo(ctx, "build", "-o", c.binary, clusterAPIManager); err != nil {
+	if _, err := goIn(ctx, clusterAPIModule, "build", "-o", c.binary, clusterAPIManager); err != nil {
 		return nil, err
 	}
 	if err := s.ApplyClusterAPICRDs(ctx); err != nil {
@@ -111,53 +87,13 @@ func (s *Sandbox) StartClusterAPI(ctx context.Context) (*ClusterAPI, error) {
 	}
 }
 
-// applyWebhooks installs Cluster API's own webhook configurations, with the address of the process in place of a Service.
+// applyWebhooks installs Cluster API's own webhook configurations.
 func (c *ClusterAPI) applyWebhooks(ctx context.Context, ca []byte) error {
 	config, err := clusterAPIConfig(ctx)
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(filepath.Join(config, "webhook", "manifests.yaml"))
-	if err != nil {
-		return err
-	}
-	address := func(w *admissionv1.WebhookClientConfig) {
-		url := "https://127.0.0.1:" + c.webhook + *w.Service.Path
-		*w = admissionv1.WebhookClientConfig{URL: &url, CABundle: ca}
-	}
-	var mutating admissionv1.MutatingWebhookConfiguration
-	var validating admissionv1.ValidatingWebhookConfiguration
-	for doc := range strings.SplitSeq(string(text), "\n---\n") {
-		var kind metav1.TypeMeta
-		if err := yaml.Unmarshal([]byte(doc), &kind); err != nil {
-			return fmt.Errorf("read Cluster API's webhooks: %w", err)
-		}
-		switch kind.Kind {
-		case "MutatingWebhookConfiguration":
-			err = yaml.Unmarshal([]byte(doc), &mutating)
-		case "ValidatingWebhookConfiguration":
-			err = yaml.Unmarshal([]byte(doc), &validating)
-		}
-		if err != nil {
-			return fmt.Errorf("read Cluster API's webhooks: %w", err)
-		}
-	}
-	if len(mutating.Webhooks) == 0 || len(validating.Webhooks) == 0 {
-		return fmt.Errorf("%d mutating and %d validating webhooks of Cluster API were read; want some of both", len(mutating.Webhooks), len(validating.Webhooks))
-	}
-	mutating.Name, validating.Name = "capi-mutating", "capi-validating"
-	for i := range mutating.Webhooks {
-		address(&mutating.Webhooks[i].ClientConfig)
-	}
-	for i := range validating.Webhooks {
-		address(&validating.Webhooks[i].ClientConfig)
-	}
-	hooks := c.s.Kube.AdmissionregistrationV1()
-	if _, err := hooks.MutatingWebhookConfigurations().Create(ctx, &mutating, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	_, err = hooks.ValidatingWebhookConfigurations().Create(ctx, &validating, metav1.CreateOptions{})
-	return err
+	return c.s.applyWebhooks(ctx, filepath.Join(config, "webhook", "manifests.yaml"), [2]string{"capi-mutating", "capi-validating"}, c.webhook, ca)
 }
 
 // Start starts the manager, which must not run, and returns when it serves.
