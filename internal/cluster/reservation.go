@@ -102,16 +102,6 @@ func (h *Reservation) Began() model.Condition {
 	return c
 }
 
-// IsContested reports whether kube-scheduler may bind one of these pods to the node at any moment. Then all that comes
-// there is left to it: who binds beside it may overfill the node.
-func (h *Reservation) IsContested(intruders []*model.Class) bool {
-	if h.Node == nil || len(intruders) == 0 {
-		return false
-	}
-	free := h.Node.Allocatable.Sub(h.Node.Used)
-	return slices.ContainsFunc(intruders, func(c *model.Class) bool { return c.Requests.Fits(free) })
-}
-
 // HasCapacityFor reports whether the node has capacity left for a pod of a class beside the pods on it and those that come, those of
 // DaemonSets included, which kube-scheduler and verify.BindingCheck do not count before they are there. A node that is not Ready does not say yet, and none says at once what its devices are.
 func (h *Reservation) HasCapacityFor(c *model.Class) bool {

@@ -91,8 +91,13 @@ func (st *step) adoptGroupMembers() {
 // admitPods lets the pods that have a slot come to their nodes.
 func (st *step) admitPods() {
 	st.mem.closed = st.mem.closed.Note(st.Now, st.reservations.All)
-	st.merge(landing.AdmitPods(st.View, landing.In{Policy: st.pol.Landing, Reservations: st.reservations.All, Covered: st.slots.Covered, Actions: st.out.Actions,
-		Closed: st.mem.closed, SchedulerLag: st.pol.Lifecycle.SchedulerLag}))
+	st.merge(landing.AdmitPods(st.View, st.landingInput()))
+}
+
+// landingInput is what decides how the pods with slots come to their nodes.
+func (st *step) landingInput() landing.In {
+	return landing.In{Policy: st.pol.Landing, Reservations: st.reservations.All, Actions: st.out.Actions,
+		Closed: st.mem.closed, SchedulerLag: st.pol.Lifecycle.SchedulerLag, BindingDelay: st.pol.Lifecycle.BindingDelay}
 }
 
 // forceRepairs deletes machines that have been broken for too long.

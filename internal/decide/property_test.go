@@ -227,7 +227,7 @@ func TestNoNodeIsOverfilled(t *testing.T) {
 				bound++
 			}
 		}
-		w.wild(sim.Scaled, sim.PodDeleted, sim.WatchLags, sim.SlowCall, sim.PodsOneByOne, sim.SchedulerIsSlow, sim.SchedulerLags, sim.NoLookAtDemand, sim.Crash, sim.AnswerLost)
+		w.wild(sim.Scaled, sim.PodDeleted, sim.WatchLags, sim.SlowCall, sim.PodsOneByOne, sim.SchedulerIsSlow, sim.SchedulerLags, sim.BindingIsLate, sim.NoLookAtDemand, sim.Crash, sim.AnswerLost)
 		w.Faults.Odds[sim.Scaled], w.Faults.Odds[sim.PodDeleted], w.Faults.Odds[sim.SchedulerLags] = 5, 3, 60
 		w.rush(20, 150, 20, 50, 200, 1000, 3000)
 	})

@@ -62,15 +62,15 @@ func (s *Standing) Cutoff() model.PriorityCutoff { return s.st.Cutoff }
 
 // Slot is where a pending pod has a slot.
 type Slot struct {
-	Claim     *model.Claim
-	Contested bool // pods that tolerate every taint may take the place
+	Claim   *model.Claim
+	Contest landing.Contest
 }
 
 // SlotsOf returns where a pod has slots, by the claims' names.
 func (s *Standing) SlotsOf(p *model.Pod) (out []Slot) {
 	for _, h := range s.st.reservations.All {
 		if slices.ContainsFunc(h.Pods, func(q *model.Pod) bool { return q.UID == p.UID }) {
-			out = append(out, Slot{Claim: h.Claim, Contested: h.IsContested(landing.Intruders(s.st.View, s.st.slots.Covered))})
+			out = append(out, Slot{Claim: h.Claim, Contest: landing.ContestOf(s.st.View, s.st.landingInput(), h)})
 		}
 	}
 	return out

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -357,8 +358,10 @@ func (ex *explanation) bindingParty(p *model.Pod, slot decide.Slot) string {
 		return "kube-scheduler, because the API server refused to let Dovetail"
 	case why.Code != "":
 		return "kube-scheduler, because of " + plan.DetailOf[plan.OfNotBindable](why).Field + " (" + why.Summary() + ")"
-	case slot.Contested:
-		return "kube-scheduler, because pods that tolerate every taint may come to the node"
+	case slot.Contest == landing.ByTolerant:
+		return "kube-scheduler, because pods that tolerate the node's taints may come to the node"
+	case slot.Contest == landing.ByUnseenBind:
+		return "kube-scheduler, because it may have chosen the node for other pods before the node was reserved"
 	}
 	return "Dovetail, as soon as the node is Ready"
 }

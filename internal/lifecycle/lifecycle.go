@@ -59,6 +59,7 @@ type Policy struct {
 	RegistrationTimeout time.Duration // from creation to a registered node
 	LandingTimeout      time.Duration // from an initialized node to the end of its reservation
 	SchedulerLag        time.Duration // kube-scheduler may hear of a pod on a node this much later than of a change of the node: it watches each kind on its own
+	BindingDelay        time.Duration // kube-scheduler may bind a pod this much later than it chose the node: it sends 50 bindings a second, as set by default
 	MinDrain            time.Duration // from the deletion to the instance's termination, so that load balancers hear of it
 	StuckPod            time.Duration // a pod past its deletionTimestamp is waited for this long
 	ListDelay           time.Duration // how long the cloud's list of instances may lag behind a launch
@@ -75,7 +76,7 @@ type Policy struct {
 // DefaultPolicy are Karpenter's limits, and contract 9's for landing.
 func DefaultPolicy() Policy {
 	return Policy{
-		LaunchTimeout: 5 * time.Minute, RegistrationTimeout: 15 * time.Minute, LandingTimeout: 30 * time.Second, SchedulerLag: time.Second,
+		LaunchTimeout: 5 * time.Minute, RegistrationTimeout: 15 * time.Minute, LandingTimeout: 30 * time.Second, SchedulerLag: time.Second, BindingDelay: 10 * time.Second,
 		MinDrain: 5 * time.Second, StuckPod: time.Minute, ListDelay: 2 * time.Second, QuickBoot: 3 * time.Second,
 		NodeGone: 30 * time.Second, EventDedup: 10 * time.Second, DeletionDelay: 2 * time.Minute, SurgeTimeout: 10 * time.Minute,
 		RebootIssueTimeout: 5 * time.Minute, RebootTimeout: 20 * time.Minute,

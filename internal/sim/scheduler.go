@@ -25,7 +25,7 @@ func (c *Cluster) schedulePods() {
 	slices.SortStableFunc(waiting, func(a, b *model.Pod) int { return cmp.Compare(b.Class.Priority, a.Class.Priority) })
 	promised := map[string]model.Resources{}
 	for _, p := range waiting {
-		if p.Deleting.IsZero() && !p.Gated {
+		if _, assumed := c.late.assumed[p.UID]; p.Deleting.IsZero() && !p.Gated && !assumed {
 			c.schedulePod(p, promised)
 		}
 	}
@@ -44,9 +44,10 @@ func (c *Cluster) schedulePod(p *model.Pod, promised map[string]model.Resources)
 	q := *p
 	switch {
 	case best != nil:
-		q.Node, q.Bound, q.Nominated = best.Name, c.Now, "" // seen by those that come after
-		c.startPod(&q)
-		c.tellOverfilled(best, &q)
+		if !c.bindLate(p, best.Name) {
+			c.schedulerBinds(p, best)
+		}
+		return
 	case preempt.node != "":
 		for _, v := range preempt.pods {
 			if v.Deleting.IsZero() {
@@ -66,6 +67,15 @@ func (c *Cluster) schedulePod(p *model.Pod, promised map[string]model.Resources)
 	default:
 		return
 	}
+	c.SetPod(&q)
+}
+
+// schedulerBinds binds a pod to the node that kube-scheduler has chosen: the API server looks at the pod alone. Those that come after see it there.
+func (c *Cluster) schedulerBinds(p *model.Pod, n *model.Node) {
+	q := *p
+	q.Node, q.Bound, q.Nominated = n.Name, c.Now, ""
+	c.startPod(&q)
+	c.tellOverfilled(n, &q)
 	c.SetPod(&q)
 }
 
@@ -127,7 +137,7 @@ func mayUseVolumes(class *model.Class, n *model.Node) bool {
 
 // isRefused reports whether it is known that no node has room for a pod. It is never known if what kube-scheduler sees changes with time.
 func (c *Cluster) isRefused(p *model.Pod) bool {
-	if len(c.late.nodes)+len(c.late.pods) > 0 {
+	if len(c.late.nodes)+len(c.late.pods)+len(c.late.assumed) > 0 {
 		return false
 	}
 	at, ok := c.refusals.of[p.Class][strings.Join(p.Reservations, " ")]

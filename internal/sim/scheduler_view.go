@@ -52,6 +52,14 @@ const maxSchedulerLag = 900 * time.Millisecond
 type schedulerView struct {
 	nodes map[string]oldTaints // by name
 	pods  map[string]time.Time // by uid of pods that the controller has bound: until when kube-scheduler does not know it
+
+	assumed map[string]assumedPod // by uid of pods that kube-scheduler has chosen a node for and not bound yet
+}
+
+// assumedPod is a pod that kube-scheduler counts on a node before the API server does.
+type assumedPod struct {
+	node     string
+	requests model.Resources
 }
 
 // oldTaints are the taints of a node as kube-scheduler knows them until an instant.
@@ -95,10 +103,38 @@ func (v *schedulerView) taintsOf(now time.Time, n *model.Node) []model.Taint {
 	return taintsOf(n)
 }
 
-// unseenOn returns what pods take of a node that kube-scheduler does not know to be there.
+// maxBindingDelay is the most by which kube-scheduler's bindings reach the API server after it has chosen the node: it sends so many a second at
+// most. See lifecycle.Policy.BindingDelay.
+const maxBindingDelay = 4 * time.Second
+
+// bindLate notes that kube-scheduler has chosen a node for a pod, and binds the pod later if nobody else has. It reports false if the pod is bound at once.
+func (c *Cluster) bindLate(p *model.Pod, node string) bool {
+	if !c.Faults.Happens(BindingIsLate) {
+		return false
+	}
+	if c.late.assumed == nil {
+		c.late.assumed = map[string]assumedPod{}
+	}
+	c.late.assumed[p.UID] = assumedPod{node, p.Class.Requests}
+	after := time.Duration(c.Faults.draw("binding delay", int(maxBindingDelay/time.Millisecond))) * time.Millisecond
+	c.due.add(c.Now.Add(after), func() {
+		delete(c.late.assumed, p.UID)
+		if q, n := c.Pods[p.Key()], c.Nodes[node]; n != nil && q != nil && q.UID == p.UID && q.Node == "" && q.Deleting.IsZero() {
+			c.schedulerBinds(q, n)
+		}
+	})
+	return true
+}
+
+// unseenOn returns what pods take of a node that kube-scheduler does not know to be there, without what those take that it has chosen the node for.
 func (v *schedulerView) unseenOn(c *Cluster, node string) (sum model.Resources) {
+	for _, a := range v.assumed {
+		if a.node == node {
+			sum = sum.Sub(a.requests)
+		}
+	}
 	if len(v.pods) == 0 {
-		return nil
+		return sum
 	}
 	for _, p := range c.on[node] {
 		if c.Now.Before(v.pods[p.UID]) {

@@ -47,11 +47,20 @@ func (k Closed) Note(now time.Time, reservations []*cluster.Reservation) Closed 
 	return next
 }
 
-// bindableFrom returns the instant from which kube-scheduler knows that a claim's node is closed, so that nobody but Dovetail fills it; zero:
+// bindableFrom returns the instant from which kube-scheduler knows that a claim's node is closed, so that it chooses the node for nothing more; zero:
 // it always has.
 func (k Closed) bindableFrom(claim string, lag time.Duration) time.Time {
 	if since := k[claim].since; !since.IsZero() {
 		return since.Add(lag)
+	}
+	return time.Time{}
+}
+
+// bindingsKnownFrom returns the instant from which everything that kube-scheduler chose a claim's node for while the node was open is bound and
+// known; zero: there is nothing.
+func (k Closed) bindingsKnownFrom(claim string, lag, delay time.Duration) time.Time {
+	if since := k[claim].since; !since.IsZero() {
+		return since.Add(lag + delay)
 	}
 	return time.Time{}
 }

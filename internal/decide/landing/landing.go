@@ -8,7 +8,7 @@
 // claim can be reserved for its pods, to those who launch. Every function is pure.
 //
 // Invariants: a pod is bound only if its rules concern nothing but the node that it goes to (verify.BindingCheck says the same in
-// words of its own), and only to a node that no pod without a slot can come to meanwhile.
+// words of its own), and only to a node that no pod without a slot can come to meanwhile, or with room for all of those that can (Contest).
 //
 // Start reading at AdmitPods.
 package landing
@@ -30,10 +30,10 @@ var taintCordoned = model.Taint{Key: "node.kubernetes.io/unschedulable", Effect:
 type In struct {
 	Policy
 	Reservations []*cluster.Reservation // by the names of their claims
-	Covered      map[string]bool        // by uid: pods that have a slot
 	Actions      []plan.Action          // that this step has decided on
 	Closed       Closed                 // which of the reservations' nodes are closed
 	SchedulerLag time.Duration          // see lifecycle.Policy
+	BindingDelay time.Duration          // see lifecycle.Policy
 }
 
 // awaitedPod is a pod that has a slot on a reserved node and is not on it yet.
@@ -66,11 +66,18 @@ func AdmitPods(v *cluster.View, in In) (out plan.Part) {
 		return out
 	}
 	slices.SortStableFunc(pods, func(a, b awaitedPod) int { return model.ComparePodAge(a.pod, b.pod) })
-	intruders := Intruders(v, in.Covered)
+	others, contests := findRivals(v), map[*cluster.Reservation]Contest{}
 	for _, a := range pods {
 		c := a.held.Claim
+		contest, known := contests[a.held]
+		if !known {
+			var until time.Time
+			contest, until = in.contestOf(a.held, others, v.Now)
+			contests[a.held] = contest
+			out.WakeAt(until)
+		}
 		switch {
-		case in.BindRefusal(a.pod, v.Snapshot.ResourceNames).Code == "" && !a.held.IsContested(intruders):
+		case in.BindRefusal(a.pod, v.Snapshot.ResourceNames).Code == "" && contest == Uncontested:
 			if n := a.held.Node; n != nil && accepts(n, c, a.pod.Class) && !isChanging(v, n) {
 				if from := in.Closed.bindableFrom(c.Name, in.SchedulerLag); v.Now.Before(from) {
 					out.WakeAt(from)
@@ -125,16 +132,4 @@ func accepts(n *model.Node, c *model.Claim, class *model.Class) bool {
 	}
 	unusable, _ := class.UnusableVolume(n)
 	return unusable == nil
-}
-
-// Intruders returns the classes of pending pods without a slot that tolerate every taint, or cordons, each once, in the order of
-// the pods: no reservation keeps them off a node, or none that is written as a cordon. Covered are the pods, by uid, that have
-// a slot.
-func Intruders(v *cluster.View, covered map[string]bool) (out []*model.Class) {
-	for _, p := range v.Snapshot.Pending {
-		if !covered[p.UID] && !p.Placeholder && p.IsForScheduler() && (p.Class.ToleratesEverything() || model.Tolerated(taintCordoned, p.Class.Tolerations)) && !slices.Contains(out, p.Class) {
-			out = append(out, p.Class)
-		}
-	}
-	return out
 }

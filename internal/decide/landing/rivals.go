@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package landing
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cluster"
+	"github.com/dovetail-sh/dovetail/internal/model"
+)
+
+// Contest is why kube-scheduler alone binds pods to a reserved node: if Dovetail did so too, the two could overfill it.
+type Contest string
+
+// The kinds of Contest.
+const (
+	Uncontested  Contest = ""
+	ByTolerant   Contest = "tolerant"    // the reservation does not keep some pods off the node
+	ByUnseenBind Contest = "unseen bind" // kube-scheduler may have chosen the node for pods before it was reserved
+)
+
+// rivals are the pending pods that kube-scheduler may bind.
+type rivals struct {
+	classes []*model.Class                // in the order of their first pods
+	pods    map[*model.Class][]*model.Pod // of these classes
+	letIn   map[string][]*model.Pod       // by claim: pods that tolerate its reservation
+}
+
+func findRivals(v *cluster.View) *rivals {
+	r := &rivals{pods: map[*model.Class][]*model.Pod{}, letIn: map[string][]*model.Pod{}}
+	for _, p := range v.Snapshot.Pending {
+		if p.Placeholder || p.Gated || !p.IsWorkload() {
+			continue
+		}
+		if r.pods[p.Class] == nil {
+			r.classes = append(r.classes, p.Class)
+		}
+		r.pods[p.Class] = append(r.pods[p.Class], p)
+		for _, claim := range p.LetInBy() {
+			r.letIn[claim] = append(r.letIn[claim], p)
+		}
+	}
+	return r
+}
+
+// contest returns why all pods of a reservation are left to kube-scheduler. unseen: the node was open a moment ago, so kube-scheduler may have chosen
+// it for pods without a slot there, which the API server does not show yet. What it may still bind is counted in full then: if all of it fits in
+// addition to the pods with slots, nothing is contested.
+func (r *rivals) contest(h *cluster.Reservation, unseen bool) Contest {
+	n := h.Node
+	if n == nil {
+		return Uncontested
+	}
+	free := n.Allocatable.Sub(n.Used)
+	hasSlot := func(p *model.Pod) bool { return slices.Contains(h.Pods, p) }
+	enters := func(p *model.Pod) bool {
+		return p.Binding == "" && p.Class.Requests.Fits(free) && !hasSlot(p)
+	}
+	if slices.ContainsFunc(r.letIn[h.Claim.Name], enters) {
+		return ByTolerant
+	}
+	for _, c := range r.classes {
+		if (c.ToleratesEverything() || model.Tolerated(taintCordoned, c.Tolerations)) && slices.ContainsFunc(r.pods[c], enters) {
+			return ByTolerant
+		}
+	}
+	if !unseen {
+		return Uncontested
+	}
+	taints := slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool { return t.Key == model.TaintReserved || t.Key == taintNotReady })
+	left, others := free.Sub(h.Matched), model.Resources(nil)
+	for _, c := range r.classes {
+		if !c.Requests.Fits(free) || model.Untolerated(taints, c.Tolerations) != nil || !c.AllowsStanding(n.Labels, n.Name) {
+			continue
+		}
+		for _, p := range r.pods[c] {
+			if hasSlot(p) {
+				continue
+			}
+			if others = others.AddInto(c.Requests, 1); len(c.HostPorts) > 0 || !others.Fits(left) {
+				return ByUnseenBind
+			}
+		}
+	}
+	return Uncontested
+}
+
+// contestOf returns the Contest of a reservation now, and when it may be another; zero: when something changes.
+func (in *In) contestOf(h *cluster.Reservation, r *rivals, now time.Time) (_ Contest, until time.Time) {
+	known := in.Closed.bindingsKnownFrom(h.Claim.Name, in.SchedulerLag, in.BindingDelay)
+	unseen := now.Before(known)
+	why := r.contest(h, unseen)
+	if why == ByUnseenBind {
+		return why, known
+	}
+	return why, time.Time{}
+}
+
+// ContestOf returns why all pods of a reservation are left to kube-scheduler, as things are now.
+func ContestOf(v *cluster.View, in In, h *cluster.Reservation) Contest {
+	why, _ := in.contestOf(h, findRivals(v), v.Now)
+	return why
+}
