@@ -298,8 +298,8 @@ type QuotaTeller interface {
 
 // ZoneShifter is a provider whose cloud is told to move the cluster away from impaired zones. SetAside keeps launches out of them.
 type ZoneShifter interface {
-	// ZonalShifts returns the shifts in effect now, as last read, by zone. It calls nothing.
-	ZonalShifts() []model.ZonalShift
+	// ZonalShifts returns the shifts in effect now, as last read, by zone. It calls nothing. read false: they have not been read yet, and may be soon.
+	ZonalShifts() (shifts []model.ZonalShift, read bool)
 
 	// WatchZonalShifts keeps what ZonalShifts returns up to date until the context ends, and calls changed after each change.
 	WatchZonalShifts(ctx context.Context, changed func())

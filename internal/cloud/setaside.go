@@ -122,7 +122,8 @@ func (s *SetAside) Launch(ctx context.Context, requests []LaunchRequest) []Launc
 // zonalShifts returns the zonal shifts in effect now.
 func (s *SetAside) zonalShifts() []model.ZonalShift {
 	if z, ok := As[ZoneShifter](s.Provider); ok {
-		return z.ZonalShifts()
+		shifts, _ := z.ZonalShifts()
+		return shifts
 	}
 	return nil
 }

@@ -40,23 +40,24 @@ type bench struct {
 	bought  []model.Instance
 	request *model.ProvisioningRequest // as the API server had it at first; there is one at most
 
-	createClaim func(plan.CreateClaim) error
-	updateClaim func(plan.UpdateClaim) error
-	updatePool  func() error
-	deleteClaim func(plan.DeleteClaim) error
-	claimed     func(plan.Terminate) error
-	launch      func(context.Context, cloud.LaunchRequest) cloud.LaunchResult
-	offerings   func() ([]*model.InstanceType, error)
-	notices     chan cloud.Interruption
-	shifts      []model.ZonalShift
-	shifted     chan struct{} // whenever shifts are others
-	registry    *prometheus.Registry
-	drifts      func(cloud.DriftQuery) string
-	updateClass func(plan.UpdateNodeClass) error
-	endClass    func() error // nil: nothing is made for node classes
-	reboot      func() error
-	classStatus func(cloud.NodeClass) cloud.ClassStatus
-	webhook     func(namespace string) error
+	createClaim  func(plan.CreateClaim) error
+	updateClaim  func(plan.UpdateClaim) error
+	updatePool   func() error
+	deleteClaim  func(plan.DeleteClaim) error
+	claimed      func(plan.Terminate) error
+	launch       func(context.Context, cloud.LaunchRequest) cloud.LaunchResult
+	offerings    func() ([]*model.InstanceType, error)
+	notices      chan cloud.Interruption
+	shifts       []model.ZonalShift
+	shiftsUnread bool
+	shifted      chan struct{} // whenever shifts are others
+	registry     *prometheus.Registry
+	drifts       func(cloud.DriftQuery) string
+	updateClass  func(plan.UpdateNodeClass) error
+	endClass     func() error // nil: nothing is made for node classes
+	reboot       func() error
+	classStatus  func(cloud.NodeClass) cloud.ClassStatus
+	webhook      func(namespace string) error
 }
 
 // made is a call that the loop made.
@@ -420,10 +421,10 @@ func (b *bench) Offerings(context.Context, *model.NodePool, cloud.NodeClass) ([]
 }
 
 // ZonalShifts implements cloud.ZoneShifter.
-func (b *bench) ZonalShifts() []model.ZonalShift {
+func (b *bench) ZonalShifts() (shifts []model.ZonalShift, read bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.shifts
+	return b.shifts, !b.shiftsUnread
 }
 
 // WatchZonalShifts implements cloud.ZoneShifter.

@@ -26,6 +26,7 @@ type zonalShifts struct {
 	offerings *offerings
 
 	known []model.ZonalShift               // by zone
+	read  bool                             // they are those in effect
 	told  map[shiftOfPool]model.ZonalShift // of which an event on the NodePool has told
 }
 
@@ -51,14 +52,18 @@ func (zs *zonalShifts) update(quiet bool) (next time.Time) {
 	if !ok {
 		return next
 	}
-	now := source.ZonalShifts()
+	now, read := source.ZonalShifts()
 	for _, s := range now {
 		next = model.EarlierOf(next, s.Until)
+	}
+	if read != zs.read {
+		zs.read = read
+		zs.state.SetZonalShifts(now, read)
 	}
 	if !slices.Equal(now, zs.known) {
 		was := zs.known
 		zs.known = now
-		zs.state.SetZonalShifts(now)
+		zs.state.SetZonalShifts(now, read)
 		zs.offerings.markUnavailable()
 		for _, s := range now {
 			if model.ShiftFrom(was, s.Zone) == nil {

@@ -63,3 +63,27 @@ func TestZonalShiftEvents(t *testing.T) {
 		}
 	})
 }
+
+// Until the provider has read the shifts, decisions know that there may be some.
+func TestZonalShiftsUnread(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		b.shiftsUnread = true
+		b.lead()
+		unread := func() (is bool) {
+			b.c.Emit(func(s *state.State) { is = s.Snapshot(time.Now()).ShiftsUnread })
+			time.Sleep(time.Minute)
+			return is
+		}
+		if !unread() {
+			t.Error("the shifts count as read")
+		}
+		b.mu.Lock()
+		b.shiftsUnread = false
+		b.mu.Unlock()
+		b.shift()
+		time.Sleep(time.Minute)
+		if unread() {
+			t.Error("the shifts do not count as read though they were")
+		}
+	})
+}

@@ -776,7 +776,7 @@ func (x *script) shift(zone string, opts []string) {
 	if len(opts) > 0 {
 		now = []model.ZonalShift{{Zone: zone, ZoneID: "id-" + zone, ID: opts[0], Until: x.when(opts[1])}}
 	}
-	x.st.SetZonalShifts(now)
+	x.st.SetZonalShifts(now, true)
 	for _, n := range slices.Sorted(maps.Keys(x.pools)) {
 		q := *x.pools[n]
 		q.Types = slices.Clone(q.Types)

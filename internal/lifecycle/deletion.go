@@ -215,9 +215,9 @@ func Deadline(c *model.Claim) (time.Time, bool) {
 	return c.Deleting.Add(c.TerminationGracePeriod), true
 }
 
-// instanceIsGone reports whether the cloud reports that the claim's instance is terminating, or no longer lists it.
+// instanceIsGone reports whether the cloud reports that the claim's instance is terminating, or no longer lists it though it would if it ran.
 func instanceIsGone(in *Input) bool {
-	if isListed(in) {
+	if isListed(in) || mayBeUnreachable(in) {
 		return false
 	}
 	return len(in.Instances) > 0 || isListConclusive(in)

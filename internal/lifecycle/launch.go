@@ -90,14 +90,14 @@ func isListed(in *Input) bool {
 	return slices.ContainsFunc(in.Instances, func(i *model.Instance) bool { return !i.Gone })
 }
 
-// deleteIfInstanceGone deletes a claim whose instance the cloud no longer lists, unless its node is still Ready; and
+// deleteIfInstanceGone deletes a claim whose instance the cloud no longer lists, unless its node is still Ready or the instance may be unreachable; and
 // reports whether it did.
 func deleteIfInstanceGone(in *Input, out *Output) bool {
 	c := in.Claim
 	if c.ProviderID == "" || in.InstancesAt.IsZero() || !in.InstancesAt.After(c.Conditions[Launched].Since.Add(in.Policy.ListDelay+wholeSecond)) {
 		return false
 	}
-	if isListed(in) {
+	if isListed(in) || mayBeUnreachable(in) {
 		return false
 	}
 	for _, n := range in.Nodes {
@@ -106,6 +106,23 @@ func deleteIfInstanceGone(in *Input, out *Output) bool {
 		}
 	}
 	out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.InstanceGone, Pool: c.Pool, Subject: plan.ObjectOf("", c.ProviderID)}})
+	return true
+}
+
+// mayBeUnreachable reports whether the cloud may leave the claim's instance out of its list though it runs: the cluster is shifted away from its zone,
+// which is impaired, or it is not known yet whether it is. Such an instance has ended only if the list says so.
+func mayBeUnreachable(in *Input) bool {
+	return len(in.Instances) == 0 && (in.Shift != nil || in.ShiftsUnread)
+}
+
+// deleteIfShiftedAway deletes a claim of a NodePool whose node has not joined if the cluster is shifted away from its zone, so that its pods get a node in
+// another zone; and reports whether it did.
+func deleteIfShiftedAway(in *Input, out *Output) bool {
+	c := in.Claim
+	if in.Shift == nil || in.Pool == nil || c.Is(Registered) || len(in.Nodes) > 0 {
+		return false
+	}
+	out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.ZonalShift, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Detail: plan.ShiftOf(in.Shift)}})
 	return true
 }
 

@@ -107,6 +107,8 @@ type Input struct {
 	Type          *model.InstanceType // what was bought, to compare the node with; nil: it is not compared
 	Instances     []*model.Instance   // the claim's instances in the last list: one, or none
 	InstancesAt   time.Time           // when that list was asked for; zero: never
+	Shift         *model.ZonalShift   // away from the claim's zone; nil: there is none
+	ShiftsUnread  bool                // it is not known yet whether there is one
 	Failure       *model.LaunchFailure
 	Awaits        AwaitedLaunch
 	Barred        BarredLaunch

@@ -35,7 +35,7 @@ func stepLiveClaim(in *Input, out *Output) {
 		launchInstance(in, out)
 		return
 	}
-	if deleteIfInstanceGone(in, out) {
+	if deleteIfInstanceGone(in, out) || deleteIfShiftedAway(in, out) {
 		return
 	}
 	if len(in.Nodes) != 1 {

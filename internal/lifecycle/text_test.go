@@ -32,6 +32,7 @@ import (
 //	    [rolls] [rolling] [cantroll=KEY]    (goes after its successor: may be asked for, is on its way, can't)
 //	machine ID [gone|unreserved]
 //	listed AT
+//	shift ZONE                   (the cluster is shifted away from the claim's zone; unread: that is not known yet)
 //	failure KIND MESSAGE…
 //	awaits CLAIM AT              (another claim's launch, until when)
 //	awaited N
@@ -94,6 +95,10 @@ func (x *inputText) line(f []string) {
 		x.in.Instances = append(x.in.Instances, i)
 	case "listed":
 		x.in.InstancesAt = x.when(f[1])
+	case "shift":
+		if x.in.ShiftsUnread = f[1] == "unread"; !x.in.ShiftsUnread {
+			x.in.Shift = &model.ZonalShift{Zone: f[1], ID: "zs-1", Until: x.when("+1h")}
+		}
 	case "failure":
 		x.in.Failure = &model.LaunchFailure{Kind: f[1], Message: strings.Join(f[2:], " ")}
 	case "awaits":

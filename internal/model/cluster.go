@@ -140,6 +140,7 @@ type Snapshot struct {
 	Instances     []*Instance               // by provider id; from the last List
 	InstancesAt   time.Time                 // when that List was asked for; zero: never
 	Shifts        []ZonalShift              // in effect, by zone; nothing is launched in these zones
+	ShiftsUnread  bool                      `json:",omitempty"` // Shifts is empty because the cloud's answer has not come yet
 	Drift         map[string]string         // by claim uid: why its machine is not what its node class asks for; empty: it is; absent: not asked
 	InFlight      map[ActionKey]time.Time   // actions begun whose effect has not come back yet
 	Failures      map[string]LaunchFailure  // of the last launch, by claim uid

@@ -122,6 +122,9 @@ func sentence(r plan.Reason) string {
 	case plan.ZonalShift:
 		d := plan.DetailOf[plan.OfZonalShift](r)
 		shift := shiftText(d.Shift, d.Until)
+		if r.Subject.Kind() == "nodeclaim" {
+			return "its node had not joined when the cluster was shifted away from zone " + d.Zone + " (" + shift + ")"
+		}
 		if r.Subject != "" {
 			return "the cluster is shifted away from zone " + d.Zone + " (" + shift + "); nodes there are left unchanged"
 		}

@@ -129,9 +129,9 @@ func (s *State) SetDrift(reasons map[string]string) {
 	s.counts.Supply++
 }
 
-// SetZonalShifts replaces the zonal shifts in effect, by zone.
-func (s *State) SetZonalShifts(list []model.ZonalShift) {
-	s.shifts = list
+// SetZonalShifts replaces the zonal shifts in effect, by zone. read false: they are not known yet.
+func (s *State) SetZonalShifts(list []model.ZonalShift, read bool) {
+	s.shifts, s.shiftsUnread = list, !read
 	s.counts.Supply++
 }
 

@@ -58,12 +58,13 @@ type State struct {
 	deployments table[*model.Deployment]          // by namespace/name; no rows: nobody looks at them
 	namespaces  namespaceTable
 
-	resources *ResourceTable
-	classes   classTable
-	shifts    []model.ZonalShift             // replaced, never changed
-	drift     map[string]string              // by claim uid, as last asked; replaced, never changed
-	failures  map[string]model.LaunchFailure // by claim uid
-	unmade    []model.UnmadeClaim            // replaced, never changed
+	resources    *ResourceTable
+	classes      classTable
+	shifts       []model.ZonalShift             // replaced, never changed
+	shiftsUnread bool                           // see model.Snapshot
+	drift        map[string]string              // by claim uid, as last asked; replaced, never changed
+	failures     map[string]model.LaunchFailure // by claim uid
+	unmade       []model.UnmadeClaim            // replaced, never changed
 
 	counts *ChangeCounts
 	now    time.Time
@@ -127,6 +128,7 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 		Instances:     s.instances.list,
 		InstancesAt:   s.instances.at,
 		Shifts:        s.shifts,
+		ShiftsUnread:  s.shiftsUnread,
 		Drift:         s.drift,
 		InFlight:      s.InFlight.list(now),
 		Failures:      maps.Clone(s.failures),

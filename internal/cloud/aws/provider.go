@@ -102,7 +102,9 @@ func (p *Provider) Offerings(ctx context.Context, pool *model.NodePool, class cl
 }
 
 // ZonalShifts implements cloud.ZoneShifter.
-func (p *Provider) ZonalShifts() []model.ZonalShift { return p.shifts.Shifts() }
+func (p *Provider) ZonalShifts() (shifts []model.ZonalShift, read bool) {
+	return p.shifts.Shifts(), p.shifts.IsKnown()
+}
 
 // WatchZonalShifts implements cloud.ZoneShifter.
 func (p *Provider) WatchZonalShifts(ctx context.Context, changed func()) {

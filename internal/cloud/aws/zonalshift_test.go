@@ -274,6 +274,10 @@ func TestZonalShiftUnread(t *testing.T) {
 			x.start(awstest.Shift{AwayFrom: "us-east-1c", ExpiresIn: machines.Duration(10 * time.Minute)})
 			x.after(30 * time.Second)
 			x.after(30 * time.Second)
+			source, _ := cloud.As[cloud.ZoneShifter](x.provider)
+			if _, read := source.ZonalShifts(); read != (c.name != "a failure") {
+				t.Errorf("the shifts count as read: %t; they do not if the next read may succeed", read)
+			}
 			if c.action != "DescribeCluster" { // without which a class of AL2023 is not ready either
 				x.wantClosed("unread")
 			}
@@ -283,6 +287,9 @@ func TestZonalShiftUnread(t *testing.T) {
 			x.control("DELETE", "faults", nil, nil)
 			x.after(30 * time.Second)
 			x.wantClosed("read again", "us-east-1c")
+			if _, read := source.ZonalShifts(); !read {
+				t.Error("read again: the shifts do not count as read")
+			}
 			x.fault(awstest.Fault{Kind: awstest.CallError, Action: "GetManagedResource", Code: c.code})
 			x.after(30 * time.Second)
 			x.wantClosed("as last read", "us-east-1c")
@@ -302,8 +309,9 @@ func TestZonalShiftOff(t *testing.T) {
 	if _, err := p.Offerings(t.Context(), nil, class("")); err != nil {
 		t.Fatal(err)
 	}
-	if n := a.books().Calls["arc-zonal-shift:GetManagedResource"].Count; n != 0 || len(p.ZonalShifts()) != 0 {
-		t.Errorf("ARC was asked %d times, shifts %v", n, p.ZonalShifts())
+	shifts, read := p.ZonalShifts()
+	if n := a.books().Calls["arc-zonal-shift:GetManagedResource"].Count; n != 0 || len(shifts) != 0 || !read {
+		t.Errorf("ARC was asked %d times, shifts %v, read: %t", n, shifts, read)
 	}
 }
 

@@ -38,6 +38,7 @@ type Watcher struct {
 
 	mu     sync.Mutex
 	read   bool               // it was tried at least once
+	known  bool               // it has succeeded, or failed for a reason that somebody has to mend outside
 	shifts []model.ZonalShift // as last read, by zone; replaced, never changed
 
 	// Of the holder of turn.
@@ -61,6 +62,14 @@ func (w *Watcher) Shifts() []model.ZonalShift {
 	defer w.mu.Unlock()
 	now := w.aws.Clock.Now()
 	return slices.DeleteFunc(slices.Clone(w.shifts), func(s model.ZonalShift) bool { return isOver(s, now) })
+}
+
+// IsKnown reports whether Shifts are those in effect. They are not until they were read, unless that can't succeed without somebody's help: then
+// nothing waits for it.
+func (w *Watcher) IsKnown() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.known || !w.isOn()
 }
 
 // IsShifted reports whether the cluster is shifted away from a zone now.
@@ -100,6 +109,7 @@ func (w *Watcher) Watch(ctx context.Context, changed func()) {
 		return
 	}
 	var told []model.ZonalShift
+	var known bool
 	for next := w.aws.Clock.Now(); ctx.Err() == nil; {
 		if now := w.aws.Clock.Now(); !now.Before(next) {
 			if w.turn.Acquire(ctx) != nil {
@@ -110,8 +120,8 @@ func (w *Watcher) Watch(ctx context.Context, changed func()) {
 			next = w.aws.Clock.Now().Add(interval)
 		}
 		have := w.Shifts()
-		if !slices.Equal(have, told) {
-			told = have
+		if is := w.IsKnown(); !slices.Equal(have, told) || is != known {
+			told, known = have, is
 			changed()
 		}
 		wake := next
@@ -129,19 +139,19 @@ func (w *Watcher) update(ctx context.Context) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	found, err := w.find(ctx)
-	interval := readInterval
+	interval, known := readInterval, err == nil
 	if err == nil {
 		w.warned = ""
 	} else if !errors.Is(ctx.Err(), context.Canceled) {
 		var advice *adviceError
-		if !errors.As(err, &advice) {
+		if known = errors.As(err, &advice); !known {
 			interval = retryInterval
 		}
 		w.warn(err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.read = true
+	w.read, w.known = true, w.known || known
 	if err == nil {
 		w.shifts = found
 	}
