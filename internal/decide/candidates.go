@@ -218,7 +218,7 @@ func (ca *candidates) newGuard() *disrupt.Eligibility {
 	g.Cutoff, g.Nodes = ca.Cutoff, ca.Snapshot.Nodes
 	g.RollsOutFirst = ca.rollouts.SuccessorComesFirst
 	g.DriftBackOff = ca.driftBackOff.blocker
-	g.ShiftFrom = ca.Snapshot.ShiftFrom
+	g.Shifts = ca.Snapshot.Shifts
 	ca.groups = nodegroups.New(ca.Snapshot, ca.isStaying)
 	g.NodeGroups, g.Minimum = ca.groups, ca.clusterMinimum()
 	g.Activity, *ca.activity = nodegroups.ReadActivity(ca.View, *ca.activity, ca.groupsGoing())

@@ -61,9 +61,7 @@ type Eligibility struct {
 	Cutoff        model.PriorityCutoff  // of pods that are expendable: they keep no node unless they themselves ask for it, by annotation or PodDisruptionBudget
 	NodeGroups    map[string]*NodeGroup // by name; groups without a rule may be left out
 	Minimum       *ClusterMinimum       // nil: there is none
-
-	// ShiftFrom returns the zonal shift away from a zone; nil: there is none. As a field nil: there is none anywhere.
-	ShiftFrom func(zone string) *model.ZonalShift
+	Shifts        []model.ZonalShift    // away from zones whose nodes are kept
 	// DriftBackOff returns what keeps a drifted candidate since its pool's nodes have drifted too often. nil: of none.
 	DriftBackOff func(*Candidate) (plan.Reason, bool)
 
@@ -232,10 +230,10 @@ func nodeBlockers(c *Candidate, cause plan.Code) (out []plan.Reason) {
 // shiftBlockers say that the cluster is shifted away from the candidate's zone. Its nodes are kept for when the shift ends: their pods would
 // move to zones that take the load of this one, and no replacement can be launched here. Only an expired node goes.
 func (e *Eligibility) shiftBlockers(c *Candidate, cause plan.Code) []plan.Reason {
-	if cause == plan.Expired || e.ShiftFrom == nil {
+	if cause == plan.Expired || len(e.Shifts) == 0 {
 		return nil
 	}
-	shift := e.ShiftFrom(c.Labels[model.LabelZone])
+	shift := model.ShiftFrom(e.Shifts, c.Labels[model.LabelZone])
 	if shift == nil {
 		return nil
 	}

@@ -28,7 +28,7 @@ type poolFigures struct {
 func figuresOf(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy) ([]poolFigures, map[plan.Code]int64) {
 	st := decide.Stand(s, mem, now, pol)
 	guard := disrupt.NewEligibility(s.PDBs, now) // neither rollouts nor node groups are reckoned with in figures
-	guard.ShiftFrom = s.ShiftFrom
+	guard.Shifts = s.Shifts
 	guard.Cutoff, guard.DriftBackOff = st.Cutoff(), st.Eligibility().DriftBackOff
 	price := map[string]int64{}
 	eligible := map[plan.Code]int64{}

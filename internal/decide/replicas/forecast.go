@@ -33,12 +33,18 @@ type Memory struct {
 	replicas    map[model.Workload]*replicaHistory
 	replicasDue time.Time // when they are counted next
 
-	nodes map[*model.Node][]workloadPods // of the latest count: most nodes are the very same at the next
+	counted podCounts
+}
+
+// podCounts is what the latest count found on each node: most nodes are the very same at the next.
+type podCounts struct {
+	numbers map[model.Workload]int // from 0, so that a workload is found without its name
+	nodes   map[*model.Node][]workloadPods
 }
 
 // workloadPods is how many pods of a workload there are, and the last one that was counted.
 type workloadPods struct {
-	of   model.Workload
+	of   int // its number
 	pods int
 	like *model.Pod
 }
@@ -63,37 +69,29 @@ func (m Memory) Sample(s *model.Snapshot, now time.Time) Memory {
 	if now.Before(m.replicasDue) {
 		return m
 	}
-	counts, nodes := map[model.Workload]workloadPods{}, make(map[*model.Node][]workloadPods, len(s.Nodes))
-	add := func(list []workloadPods) {
-		for _, c := range list {
-			c.pods += counts[c.of].pods
-			counts[c.of] = c
+	counts, counted := m.counted.count(s)
+	of := func(w model.Workload) workloadPods {
+		if i, ok := counted.numbers[w]; ok {
+			return counts[i]
 		}
+		return workloadPods{}
 	}
-	for _, n := range s.Nodes {
-		list, ok := m.nodes[n]
-		if !ok {
-			list = countPods(n.Pods)
-		}
-		nodes[n] = list
-		add(list)
-	}
-	add(countPods(s.Pending))
 	next := maps.Clone(m.replicas)
 	if next == nil {
-		next = make(map[model.Workload]*replicaHistory, len(counts))
+		next = map[model.Workload]*replicaHistory{}
 	}
 	for w, h := range m.replicas {
-		if counts[w].pods == 0 && now.Sub(h.changes[len(h.changes)-1].at) > replicaHistoryAge {
+		c := of(w)
+		if c.pods == 0 && now.Sub(h.changes[len(h.changes)-1].at) > replicaHistoryAge {
 			delete(next, w)
 			continue
 		}
-		if counts[w].pods != h.changes[len(h.changes)-1].pods {
-			next[w] = h.withChange(replicaChange{now, counts[w].pods}, counts[w].like)
+		if c.pods != h.changes[len(h.changes)-1].pods {
+			next[w] = h.withChange(replicaChange{now, c.pods}, c.like)
 		}
 	}
-	for w, c := range counts {
-		if next[w] == nil {
+	for w, i := range counted.numbers {
+		if c := counts[i]; c.pods > 0 && next[w] == nil {
 			next[w] = (&replicaHistory{}).withChange(replicaChange{now, c.pods}, c.like)
 		}
 	}
@@ -113,21 +111,59 @@ func (m Memory) Sample(s *model.Snapshot, now time.Time) Memory {
 		pods += c.pods
 	}
 	every := (replicaSampleEvery + time.Duration(pods)*replicaSampleRest).Truncate(replicaSampleEvery)
-	return Memory{replicas: next, replicasDue: now.Truncate(every).Add(every), nodes: nodes}
+	return Memory{replicas: next, replicasDue: now.Truncate(every).Add(every), counted: counted}
+}
+
+// count returns how many pods each workload has, by its number, those pending included, and what the next count begins with.
+func (k podCounts) count(s *model.Snapshot) ([]workloadPods, podCounts) {
+	if len(k.numbers) > 2*mostWorkloads { // most of them are gone
+		k = podCounts{}
+	}
+	counts := make([]workloadPods, len(k.numbers), len(k.numbers)+1)
+	next := podCounts{numbers: k.numbers, nodes: make(map[*model.Node][]workloadPods, len(s.Nodes))}
+	number := func(w model.Workload) int {
+		i, ok := next.numbers[w]
+		if !ok {
+			if len(counts) == len(k.numbers) { // the first new one: what an earlier count has is not written to
+				if next.numbers = maps.Clone(k.numbers); next.numbers == nil {
+					next.numbers = map[model.Workload]int{}
+				}
+			}
+			i = len(counts)
+			next.numbers[w], counts = i, append(counts, workloadPods{of: i})
+		}
+		return i
+	}
+	add := func(list []workloadPods) {
+		for _, c := range list {
+			counts[c.of] = workloadPods{c.of, counts[c.of].pods + c.pods, c.like}
+		}
+	}
+	for _, n := range s.Nodes {
+		list, ok := k.nodes[n]
+		if !ok {
+			list = countPods(n.Pods, number)
+		}
+		next.nodes[n] = list
+		add(list)
+	}
+	add(countPods(s.Pending, number))
+	return counts, next
 }
 
 // countPods counts the pods of each workload, by the first of them.
-func countPods(pods []*model.Pod) (out []workloadPods) {
-	at := map[model.Workload]int{}
+func countPods(pods []*model.Pod, number func(model.Workload) int) (out []workloadPods) {
+	at := map[int]int{}
 	for _, p := range pods {
 		w, ok := p.Workload()
 		if !ok || !p.IsReschedulable() || p.Expected {
 			continue
 		}
-		i, ok := at[w]
+		k := number(w)
+		i, ok := at[k]
 		if !ok {
 			i = len(out)
-			at[w], out = i, append(out, workloadPods{of: w})
+			at[k], out = i, append(out, workloadPods{of: k})
 		}
 		out[i].pods, out[i].like = out[i].pods+1, p
 	}

@@ -119,11 +119,16 @@ func (cr *capacityReader) keepsBufferAway(c *model.Claim, keys []cluster.SlotKey
 }
 
 // takeBack notes the sites whose launches for no pod have been of use since they were counted, and by claim uid what
-// such launches were made for.
-func (cr *capacityReader) takeBack(counts *siteCounts, served map[launchSite]bool, launched map[string]map[cluster.SlotKey]bool) {
+// such launches were made for, of the watched claims (claimsWatched).
+func (cr *capacityReader) takeBack(counts *siteCounts, watched map[string]bool, served map[launchSite]bool, launched map[string]map[cluster.SlotKey]bool) {
+	templates := map[string]bool{}
+	for k := range counts.bySite {
+		templates[k.template] = true
+	}
+	counted := func(k cluster.SlotKey) bool { return templates[templateOfKey(k)] }
 	for _, c := range cr.Snapshot.Claims {
 		keys := cr.keysOf(c)
-		if len(keys) == 0 || c.UID == "" || !c.Deleting.IsZero() || !cr.isOfUse(c) {
+		if len(keys) == 0 || c.UID == "" || !c.Deleting.IsZero() || !watched[c.UID] && !slices.ContainsFunc(keys, counted) || !cr.isOfUse(c) {
 			continue
 		}
 		init, p := c.Conditions[lifecycle.Initialized], cr.Pool(c.Pool)

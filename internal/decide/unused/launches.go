@@ -267,6 +267,9 @@ func (ul *Launches) takeBack() {
 			continue
 		}
 		c := ul.Snapshot.Claims[i]
+		if n.LastPodEvent.Before(oldest.Add(-time.Second)) && !watched[c.UID] {
+			continue // all its pods came before
+		}
 		p := ul.Pool(c.Pool)
 		if p == nil {
 			continue
@@ -291,7 +294,7 @@ func (ul *Launches) takeBack() {
 			launched[c.UID][ul.SlotKeyOf(q)] = true
 		}
 	}
-	ul.capacity().takeBack(&ul.mem.counts, served, launched)
+	ul.capacity().takeBack(&ul.mem.counts, watched, served, launched)
 	for _, c := range ul.Snapshot.Claims {
 		if p := ul.Pool(c.Pool); p != nil && c.Is(lifecycle.Initialized) {
 			k := launchSite{pool: p.UID, group: c.NodeGroup()}

@@ -248,8 +248,8 @@ func BenchmarkReplay(b *testing.B) {
 					b.Errorf("%d instants were left before nothing more happened at them; %v", played.Restless, played.Faults)
 				}
 				measured := replay.Measure(r.Trace, v.Types)
-				b.Logf("measured $%.2f, %s waiting; replayed $%.2f, %s waiting, %d launches, %d evictions", float64(measured.Micro)/1e6, measured.Waiting,
-					float64(played.Micro)/1e6, played.Waiting, played.Launched, played.Evicted())
+				b.Logf("measured $%.2f, %s waiting; replayed $%.2f, %s waiting, %d launches, %d evictions, %d decisions", float64(measured.Micro)/1e6, measured.Waiting,
+					float64(played.Micro)/1e6, played.Waiting, played.Launched, played.Evicted(), played.Steps)
 			}
 			b.ReportMetric(float64(usage(b).Maxrss)/1024, "MiB")
 		})
