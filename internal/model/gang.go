@@ -13,7 +13,8 @@ type Gang struct {
 	// Name identifies the gang in the cluster: the kind of what declares it, the namespace and a name, separated by slashes.
 	Name string
 
-	// Least is how many pods of the gang must have a place before nodes are launched for any of them.
+	// Least is how many pods of the gang must have a place before nodes are launched for any of them. 0: each pod is placed by itself, and those that
+	// run are disrupted together or not at all.
 	Least int
 
 	// Staged says that the gang's pods may be created one after the other, as later ones may wait for earlier ones to run: those

@@ -80,7 +80,7 @@ func (c *Cluster) SetBuffer(b *model.Buffer) {
 	c.showNow(func(s *state.State) { s.SetBuffer(b, c.version) })
 }
 
-// SetRequest creates a ProvisioningRequest or changes it. It is seen at once. Once it is over, its pods are no gang any more.
+// SetRequest creates a ProvisioningRequest or changes it. It is seen at once. Once it is over, its pods are a gang without a minimum.
 func (c *Cluster) SetRequest(r *model.ProvisioningRequest) {
 	c.Requests = replaceOrAdd(c.Requests, r, func(o *model.ProvisioningRequest) bool { return o.Key() == r.Key() })
 	c.version++
@@ -90,13 +90,13 @@ func (c *Cluster) SetRequest(r *model.ProvisioningRequest) {
 	}
 	for _, l := range c.Workloads {
 		if l.Consumes.UID == r.UID {
-			l.Gang = model.Gang{}
+			l.Gang = model.Gang{Name: l.Gang.Name}
 		}
 	}
 	for _, p := range byKey(c.Pods) {
-		if p.Consumes.UID == r.UID && p.HasGang() {
+		if p.Consumes.UID == r.UID && p.Gang.Least > 0 {
 			q := *p
-			q.Gang = model.Gang{}
+			q.Gang = model.Gang{Name: p.Gang.Name}
 			c.SetPod(&q)
 		}
 	}

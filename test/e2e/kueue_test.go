@@ -171,7 +171,7 @@ func (j *kueueJob) owns(p *corev1.Pod) bool {
 	return p.Labels[batchv1.JobNameLabel] == j.name
 }
 
-// finish makes all pods of a job succeed.
+// finish makes all pods of a job succeed. None of them may be gone: nobody may take away a part of a job that runs.
 func (q *kueueQueue) finish(j *kueueJob) {
 	q.t.Helper()
 	for _, p := range q.pods() {
@@ -200,12 +200,8 @@ func (q *kueueQueue) play() {
 				wait = append(wait, fmt.Sprintf("%s (%d)", j.name, j.pods))
 			}
 		}
-		if len(part) == 0 {
-			for _, j := range q.jobs {
-				if !j.finished && running[j] == j.pods {
-					q.finish(j)
-				}
-			}
+		if i := slices.IndexFunc(q.jobs, func(j *kueueJob) bool { return !j.finished && running[j] == j.pods }); i >= 0 && len(part) == 0 {
+			q.finish(q.jobs[i]) // one between two looks, which say when the others run
 		}
 		for _, j := range q.jobs {
 			if !j.finished {

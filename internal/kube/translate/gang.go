@@ -40,7 +40,7 @@ const (
 // for which no node can be launched.
 func (t *Translator) gangOf(p *corev1.Pod) (g model.Gang, why string) {
 	g, why = t.gangNamed(p)
-	if g.Name == "" {
+	if g.Name == "" || g.Least == 0 {
 		return g, why
 	}
 	if g.Domain == "" {
@@ -57,8 +57,9 @@ func (t *Translator) gangOf(p *corev1.Pod) (g model.Gang, why string) {
 
 // gangNamed is gangOf without a domain that the pod itself asks for.
 func (t *Translator) gangNamed(p *corev1.Pod) (g model.Gang, why string) {
-	if g, why, is := t.gangOfObject(p, gangKinds[:firstGangKinds]); is {
-		return g, why
+	over, why, is := t.gangOfObject(p, gangKinds[:firstGangKinds])
+	if is {
+		return over, why
 	}
 	if name := p.Labels[kueueGroup]; name != "" && p.Annotations[kueueFastAdmission] != "true" {
 		return gangOfSize("podgroup.kueue.x-k8s.io/"+p.Namespace+"/"+name, p.Annotations[kueueTotalCount], false), ""
@@ -66,8 +67,10 @@ func (t *Translator) gangNamed(p *corev1.Pod) (g model.Gang, why string) {
 	if name, index := p.Labels[lwsName], p.Labels[lwsGroupIndex]; name != "" && index != "" {
 		return gangOfSize("leaderworkerset/"+p.Namespace+"/"+name+"/"+index, p.Annotations[lwsSize], true), ""
 	}
-	g, why, _ = t.gangOfObject(p, gangKinds[firstGangKinds:])
-	return g, why
+	if g, why, is = t.gangOfObject(p, gangKinds[firstGangKinds:]); is {
+		return g, why
+	}
+	return over, ""
 }
 
 // gangOfSize returns the gang of a name and a size as an annotation has it; zero: it is no number from 1.

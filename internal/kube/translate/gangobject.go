@@ -36,7 +36,8 @@ type GangObject struct {
 	Staged bool   // see model.Gang
 	Domain string // see model.Gang
 	Refuse string // why no node is launched for its pods, as what the object does; empty: nothing keeps them
-	Over   bool   // its pods are no gang any more, unless something else that they name is one
+	Over   bool   // no number of its pods must have a place any more, unless something else that they name is a gang
+	Kept   bool   // with Over: those that run are still disrupted together or not at all
 	UID    string // of a ProvisioningRequest
 }
 
@@ -132,7 +133,7 @@ func GangNamed(p *corev1.Pod) string {
 }
 
 // gangOfObject returns the gang of the object of some kinds that a pod names, or why no node is launched for the pod. is reports whether
-// it names one that counts.
+// it names one that counts. A gang that is over does not, and is returned if its pods are still disrupted together.
 func (t *Translator) gangOfObject(p *corev1.Pod, kinds []*GangKind) (g model.Gang, why string, is bool) {
 	for _, k := range kinds {
 		name := k.nameIn(p)
@@ -148,7 +149,12 @@ func (t *Translator) gangOfObject(p *corev1.Pod, kinds []*GangKind) (g model.Gan
 		switch {
 		case o == nil && (k.required || served && (k.scheduler || k.exists)):
 			return model.Gang{}, what + "not found", true
-		case o == nil || o.Over:
+		case o == nil:
+			continue
+		case o.Over:
+			if o.Kept {
+				g = model.Gang{Name: k.Gang(p.Namespace + "/" + name)}
+			}
 			continue
 		case o.Refuse != "":
 			return model.Gang{}, what + o.Refuse, true
@@ -157,7 +163,7 @@ func (t *Translator) gangOfObject(p *corev1.Pod, kinds []*GangKind) (g model.Gan
 		}
 		return model.Gang{Name: k.Gang(p.Namespace + "/" + name), Least: o.Least, Staged: o.Staged, Domain: o.Domain, LeftToScheduler: k.scheduler}, "", true
 	}
-	return model.Gang{}, "", false
+	return g, "", false
 }
 
 // readJobSet returns how many pods a JobSet has.

@@ -69,6 +69,7 @@ func TestProvisioningRequest(t *testing.T) {
 		accepted                           string // reason; empty: the request is another autoscaler's
 		least                              int    // of its pods' gang
 		refuse                             bool   // its pods
+		kept                               bool   // they are a gang without a minimum, which is disrupted as one
 	}{
 		{name: "atomic", class: classAtomicScaleUp, condition: "Accepted", accepted: "Accepted", least: 3},
 		{name: "check", class: classCheckCapacity, parameters: `noRetry: "true"`, condition: "Accepted", accepted: "Accepted", least: 3},
@@ -78,7 +79,9 @@ func TestProvisioningRequest(t *testing.T) {
 		{name: "bad validity", class: classAtomicScaleUp, parameters: "ValidUntilSeconds: soon", condition: "Accepted", accepted: "InvalidParameter", least: 3},
 		{name: "validity", class: classAtomicScaleUp, parameters: `ValidUntilSeconds: "60"`, condition: "Accepted", accepted: "Accepted", least: 3},
 		{name: "failed", class: classAtomicScaleUp, condition: "Failed", accepted: "Accepted", refuse: true},
-		{name: "expired", class: classAtomicScaleUp, condition: "BookingExpired", accepted: "Accepted"},
+		{name: "expired", class: classAtomicScaleUp, condition: "BookingExpired", accepted: "Accepted", kept: true},
+		{name: "revoked", class: classAtomicScaleUp, condition: "CapacityRevoked", accepted: "Accepted", kept: true},
+		{name: "another class, expired", class: "queued-provisioning.gke.io", condition: "BookingExpired"},
 	} {
 		text := strings.NewReplacer("CLASS", c.class, "PARAMETERS", c.parameters, "TYPE", c.condition).Replace(requestText)
 		u := &unstructured.Unstructured{}
@@ -101,7 +104,7 @@ func TestProvisioningRequest(t *testing.T) {
 			t.Errorf("%s: translated to %+v", c.name, r)
 			continue
 		}
-		if p.Gang.Least != c.least || len(p.Class.Unsolved) > 0 != c.refuse {
+		if p.Gang.Least != c.least || p.HasGang() != (c.least > 0 || c.kept) || len(p.Class.Unsolved) > 0 != c.refuse {
 			t.Errorf("%s: a pod for it has gang %+v and is refused for %q", c.name, p.Gang, p.Class.Unsolved)
 		}
 		if r == nil {

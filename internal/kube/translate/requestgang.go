@@ -25,7 +25,8 @@ const (
 	requestValidity = 7 * 24 * time.Hour
 )
 
-// provisioningRequests is the kind of ProvisioningRequests: their pods are a gang while capacity is looked for or held.
+// provisioningRequests is the kind of ProvisioningRequests: their pods are a gang while capacity is looked for or held, and afterwards
+// those that run are disrupted as one.
 var provisioningRequests = &GangKind{
 	Version: schema.GroupVersion{Group: "autoscaling.x-k8s.io", Version: "v1"}, Former: schema.GroupVersion{Group: "autoscaling.x-k8s.io", Version: "v1beta1"},
 	Kind: "ProvisioningRequest", Resource: "provisioningrequests", prefix: model.RequestGang(""), field: consumesRequest, nameIn: requestNamed, read: readRequest, exists: true,
@@ -57,7 +58,8 @@ func readRequest(o object) GangObject {
 			out.Refuse, out.Over = "has failed: "+shortened(c.text("message")), false
 			return out
 		case model.RequestExpired, model.RequestRevoked:
-			return out // its pods are pods like others from then on
+			out.Kept = true
+			return out
 		}
 	}
 	out.Over = false
