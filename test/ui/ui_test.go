@@ -5,6 +5,7 @@ package ui
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"iter"
@@ -12,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +111,7 @@ func TestPage(t *testing.T) {
 		awaitText(ctx, t, []string{`dovetail why pod/default/impossible\s+Copied`})
 	})
 	t.Run("keyboard", func(t *testing.T) { checkKeyboard(ctx, t, url) })
+	t.Run("every control by keyboard", func(t *testing.T) { checkEveryControl(ctx, t, url) })
 	t.Run("phone", func(t *testing.T) { checkPhone(ctx, t, url) })
 	t.Run("what-if", func(t *testing.T) {
 		err := chromedp.Do(ctx, chromedp.Navigate(url+"#what-if"), chromedp.WaitVisible("#manifests"), chromedp.SetValue("#manifests", larger),
@@ -177,6 +180,113 @@ func checkKeyboard(ctx context.Context, t *testing.T, url string) {
 	if outline != "main none" {
 		t.Errorf("after a view was chosen the focus and the outline of the content are %q, want main without an outline", outline)
 	}
+}
+
+// controls lists what can have the focus in the page, or in the dialog if it is open, by kind and name.
+const controls = `[...(document.querySelector("dialog[open]") ?? document).querySelectorAll("a[href], button, input, select, textarea")].filter((e) => e.checkVisibility() && !e.disabled).map((e) =>
+  e.tagName + " " + (e.getAttribute("aria-label") ?? e.labels?.[0]?.textContent ?? e.textContent).slice(0, 60))`
+
+// focus is the control that has the focus, as in controls, and whether it is outlined; BODY if none has it.
+const focus = `(() => { const e = document.activeElement, s = getComputedStyle(e); return [e.tagName + " " + (e === document.body ? "" : (e.getAttribute("aria-label") ?? e.labels?.[0]?.textContent ?? e.textContent).slice(0, 60)),
+  s.outlineStyle !== "none" && parseFloat(s.outlineWidth) >= 1 ? "outlined" : "not outlined"]; })()`
+
+// checkEveryControl opens each view by Tab and Enter, and goes through it by Tab: the focus reaches each control once around, is always visible, and is not
+// trapped. Redrawing takes it away from nothing. Enter opens an object, and Escape closes it and gives the focus back.
+func checkEveryControl(ctx context.Context, t *testing.T, url string) {
+	press := func(key string) {
+		t.Helper()
+		if err := chromedp.Do(ctx, chromedp.KeyEvent(key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := func(expression string) []string {
+		t.Helper()
+		out, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](expression))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	// around presses Tab until the focus is at a control again at which it was, and returns those that it has not reached. until ends it before.
+	around := func(until string) (missed []string) {
+		t.Helper()
+		want := list(controls)
+		seen := map[string]bool{}
+		for range 2*len(want) + 20 {
+			press(kb.Tab)
+			at := list(focus)
+			if strings.HasPrefix(at[0], "BODY") {
+				continue // past the last control
+			}
+			seen[at[0]] = true
+			if at[1] != "outlined" {
+				t.Errorf("%q has the focus, %s", at[0], at[1])
+			}
+			if at[0] == until {
+				return nil
+			}
+		}
+		still := list(controls) // what is gone by now can't be reached
+		for _, c := range want {
+			if !seen[c] && slices.Contains(still, c) {
+				missed = append(missed, c)
+			}
+		}
+		return missed
+	}
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank"), chromedp.Navigate(url+"#overview")); err != nil {
+		t.Fatal(err)
+	}
+	awaitText(ctx, t, []string{`Cost an hour`})
+	for _, view := range []struct{ title, text string }{{"Costs", `Cost by requests`}, {"Pending pods", `Change: `}, {"History", `By cause`}, {"Doctor", `Least possible`}, {"What if", `Manifests`},
+		{"Disruption", `Undecided`}, {"Overview", `Cost an hour`}, {"Nodes", `us-east-1`}} {
+		around("A " + view.title)
+		if at := list(focus)[0]; at != "A "+view.title {
+			t.Fatalf("Tab reaches %q, not the view %s", at, view.title)
+		}
+		press(kb.Enter)
+		awaitText(ctx, t, []string{view.text})
+		if missed := around(""); len(missed) > 0 {
+			t.Errorf("%s: Tab does not reach %q", view.title, missed)
+		}
+	}
+	node := ""
+	for _, c := range list(controls) {
+		if strings.HasPrefix(c, "A ip-") {
+			node = c
+			break
+		}
+	}
+	around(node)
+	until := func(what string, check func() error) {
+		t.Helper()
+		err := testwait.Poll(ctx, testwait.Left(t, testwait.Limit), 100*time.Millisecond, func(context.Context) error { return check() })
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	list(`(document.activeElement.dataset.before = "", [])`)
+	until("the page is drawn again", func() error {
+		if len(list(`[...document.querySelectorAll("[data-before]")].map((e) => e.tagName)`)) > 0 {
+			return errors.New("the link that had the focus is still there")
+		}
+		return nil
+	})
+	if at := list(focus)[0]; node == "" || at != node {
+		t.Errorf("after it was drawn again %q has the focus, want %q", at, node)
+	}
+	press(kb.Enter)
+	awaitText(ctx, t, []string{`dovetail why node`})
+	if missed := around(""); len(missed) > 0 {
+		t.Errorf("the dialog: Tab does not reach %q", missed)
+	}
+	press(kb.Escape)
+	until("after Escape", func() error {
+		if at := list(focus)[0]; at != node {
+			return fmt.Errorf("%q has the focus, want %q", at, node)
+		}
+		return nil
+	})
 }
 
 // checkPhone shows each view 390 pixels wide: nothing is cut off at the right, and only tables, maps and commands may be scrolled sideways.

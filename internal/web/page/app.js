@@ -34,15 +34,32 @@ function drawFrame() {
   if (document.getElementById("status").textContent !== said) document.getElementById("status").textContent = said;
 }
 
-// draw draws the view. A field that has the focus keeps it: only the part below the controls changes.
+// place returns where the focus is: the text of its link or button, and which of those with this text it is. Drawing replaces elements.
+const focusable = (text) => [...document.querySelectorAll("a, button")].filter((e) => nameOf(e) === text);
+const nameOf = (e) => e.getAttribute("aria-label") ?? e.textContent;
+function place() {
+  const e = document.activeElement, text = e?.matches("a, button") ? nameOf(e) : "";
+  return text && {element: e, text, nth: focusable(text).indexOf(e)};
+}
+
+// restore gives the focus back to a place if drawing has replaced its element.
+function restore(at) {
+  if (!at || at.element.isConnected || document.activeElement !== document.body) return;
+  const all = focusable(at.text);
+  (all[at.nth] ?? all.at(-1))?.focus({preventScroll: true});
+}
+
+// draw draws the view. What has the focus keeps it.
 function draw() {
+  const at = place();
   drawFrame();
-  if (!state.overview) return;
-  const focusable = () => [...main.querySelectorAll("#body button, #body a")], focused = focusable().indexOf(document.activeElement);
+  if (!state.overview) return restore(at);
   view()[2]();
-  if (focused >= 0) focusable()[focused]?.focus({preventScroll: true}); // its element was replaced
+  restore(at);
   drawDetails();
 }
+
+let opener; // where the focus was when the details were opened
 
 // drawDetails opens the object of the address, or closes the dialog if the address has none.
 async function drawDetails() {
@@ -56,7 +73,10 @@ async function drawDetails() {
     element("a", {href: address({open: subject})}, "Link to this object"));
   const text = document.getElementById("details-text");
   text.textContent = "Reading…";
-  if (!dialog.open) dialog.showModal();
+  if (!dialog.open) {
+    opener = place();
+    dialog.showModal();
+  }
   let answer;
   try {
     answer = await read(`api/details?subject=${encodeURIComponent(subject)}`, "text");
@@ -110,7 +130,14 @@ addEventListener("hashchange", async () => {
   draw();
   if (changed) await readExtras().then(draw, () => {}); // the next reading says what failed
 });
-document.getElementById("details").addEventListener("close", () => { if (chosen("open")) choose({open: ""}); });
+document.getElementById("details").addEventListener("close", () => {
+  if (chosen("open")) choose({open: ""});
+  restore(opener);
+});
+document.querySelector(".skip").addEventListener("click", (e) => { // #main is no view
+  e.preventDefault();
+  main.focus();
+});
 drawFrame();
 shown = view()[0];
 poll();
