@@ -23,6 +23,7 @@ type handoverFlags struct {
 	clusterFlags
 	pool                      string
 	group, class, cloud       string
+	clusterAPI, management    string
 	all, dryRun, noController bool
 	wait                      time.Duration
 	lease                     client.Lease
@@ -33,9 +34,9 @@ func takeoverCommand() *cobra.Command {
 	return handoverCommand(&cobra.Command{
 		Use:   "takeover --pool NAME | --all | --group NAME | --class NAME",
 		Short: "Take over NodePools from Karpenter, or node groups from Cluster Autoscaler, without replacing nodes",
-		Long: `Takes over NodePools from Karpenter (--pool, --all) or Auto Scaling groups from Cluster Autoscaler (--group, --class). The command
-checks first. If something prevents the takeover, it changes nothing and prints the remedy. NodeClaims, nodes and instances stay
-as they are. An interrupted run is completed by the next run.
+		Long: `Takes over NodePools from Karpenter (--pool, --all), or Auto Scaling groups and groups of Cluster API from Cluster Autoscaler (--group,
+--class). The command checks first. If something prevents the takeover, it changes nothing and prints the remedy. NodeClaims, nodes
+and instances stay as they are. An interrupted run is completed by the next run.
 
 NodePools: other NodePools stay with Karpenter, which can keep running. For a few seconds during the takeover, nobody launches
 nodes for the NodePool. The NodePool is recreated with another group in its nodeClassRef that Karpenter does not watch:
@@ -44,7 +45,7 @@ kwok.dovetail.sh instead of karpenter.kwok.sh. Set that group in manifests that 
 Node groups: the takeover includes all groups of the NodeGroupClass that selects the group (--class names it directly). Cluster
 Autoscaler keeps running for other groups. The command prints how to remove the group from Cluster Autoscaler, and changes
 nothing until that is done. It then marks the NodePool and removes the taints that Cluster Autoscaler left on nodes. It uses the
-default AWS credentials. For groups of another cloud, it changes nothing and prints what to do instead.
+default AWS credentials, or those of the management cluster of Cluster API.
 
 'dovetail release' reverses a takeover.
 
@@ -61,7 +62,7 @@ func releaseCommand() *cobra.Command {
 longer manages them. Karpenter must be stopped during the release, because it would launch a second instance for each NodeClaim;
 the command checks this. An interrupted run is completed by the next run.
 
-With --group NAME, returns an Auto Scaling group to Cluster Autoscaler, with all groups of its NodeGroupClass. Operations in
+With --group NAME, returns a node group to Cluster Autoscaler, with all groups of its NodeGroupClass. Operations in
 progress are completed first. Then Dovetail's NodeClaims, taints, labels, finalizers and tags are removed; instances and pods
 stay.
 
@@ -96,9 +97,11 @@ func handoverCommand(c *cobra.Command, release bool) *cobra.Command {
 	f.clusterFlags.add(g)
 	g.StringVar(&f.pool, "pool", "", "Name of the NodePool")
 	g.BoolVar(&f.all, "all", false, "All NodePools, one after another")
-	g.StringVar(&f.group, "group", "", "Name of an Auto Scaling group")
+	g.StringVar(&f.group, "group", "", "Name of an Auto Scaling group, or of a MachineDeployment, MachineSet or MachinePool")
 	g.StringVar(&f.class, "class", "", "Name of a NodeGroupClass; applies to all of its groups")
-	g.StringVar(&f.cloud, "cloud", "", "Cloud provider of the node groups (--group, --class). Only groups of aws can be handed over; for another, the command prints what to do instead. NodePools need none. Default: that of the running controller, else aws")
+	g.StringVar(&f.cloud, "cloud", "", "Cloud provider of the node groups (--group, --class): aws or clusterapi; for another, the command prints what to do instead. NodePools need none. Default: that of the running controller, else aws")
+	g.StringVar(&f.clusterAPI, "cluster-api-cluster", "", "With --cloud=clusterapi: NAMESPACE/NAME of the Cluster object. Default: that of the running controller")
+	g.StringVar(&f.management, "management-kubeconfig", "", "With --cloud=clusterapi: path of the kubeconfig of the management cluster. If unset, the cluster that is scaled is its own management cluster")
 	g.BoolVar(&f.dryRun, "dry-run", false, "Only check; change nothing")
 	g.BoolVar(&f.noController, "no-controller-check", false, "Do not check whether a Dovetail controller is running")
 	g.DurationVar(&f.wait, "wait", 10*time.Minute, "Timeout for NodeClaims that are being launched or deleted")

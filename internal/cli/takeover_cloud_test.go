@@ -60,13 +60,17 @@ contexts: [{name: a, context: {cluster: a, user: a}}]}`, server.URL), 0o600); er
 		offline          bool // nothing is asked of the API server
 		want             []string
 	}{
-		{line: "takeover --class a --cloud clusterapi", status: 2, offline: true, want: []string{"--cloud clusterapi", "stop Cluster Autoscaler", "docs/CLUSTERAPI.md"}},
+		{line: "takeover --class a --cloud clusterapi", status: 2, want: []string{"--cluster-api-cluster", "use NAMESPACE/NAME of the Cluster object"}},
+		{line: "takeover --class a --cloud clusterapi --cluster-api-cluster default/workload", status: 1, want: []string{"ask API server"}},
+		{line: "takeover --class a --cloud clusterapi --cluster-api-cluster default/workload --management-kubeconfig missing", status: 2, want: []string{"--management-kubeconfig: "}},
 		{line: "takeover --group a --cloud externalgrpc", status: 2, offline: true, want: []string{"--cloud externalgrpc", "drain the existing nodes", "docs/EXTERNALGRPC.md"}},
 		{line: "takeover --group a --cloud kwok", status: 2, offline: true, want: []string{"use --pool or --all"}},
 		{line: "takeover --group a --cloud azure", status: 2, offline: true, want: []string{`--cloud "azure": use aws, clusterapi, externalgrpc or kwok`}},
 		{line: "takeover --pool a --cloud azure", status: 2, offline: true, want: []string{`--cloud "azure"`}},
-		{line: "release --class a --cloud clusterapi", status: 2, offline: true, want: []string{"--cloud clusterapi", "delete the NodePools of the groups", "start Cluster Autoscaler"}},
-		{line: "takeover --class a", controller: `"controller", "--cloud=clusterapi"`, status: 1, want: []string{"the controller runs with --cloud=clusterapi", "stop Cluster Autoscaler", "use --cloud aws"}},
+		{line: "release --class a --cloud externalgrpc", status: 2, offline: true, want: []string{"--cloud externalgrpc", "delete the NodePools of the groups", "start Cluster Autoscaler"}},
+		{line: "takeover --class a", controller: `"controller", "--cloud=externalgrpc"`, status: 1, want: []string{"the controller runs with --cloud=externalgrpc", "stop Cluster Autoscaler", "use --cloud aws"}},
+		{line: "takeover --class a", controller: `"controller", "--cloud=clusterapi", "--cluster-api-cluster=default/workload"`, status: 1, want: []string{"ask API server"}},
+		{line: "takeover --class a", controller: `"controller", "--cloud=clusterapi", "--cluster-api-cluster=default/workload", "--management-kubeconfig=/etc/x"`, status: 2, want: []string{"the controller has a management cluster of its own"}},
 		{line: "release --class a", controller: `"controller", "--cloud", "externalgrpc"`, status: 1, want: []string{"the controller runs with --cloud=externalgrpc", "delete the NodePools", "use --cloud aws"}},
 		{line: "takeover --class a", controller: `"controller", "--cloud=aws"`, status: 1, asksAWS: true, want: []string{"--group, --class:", "connect to AWS", "set AWS_REGION and AWS_PROFILE", "--cloud clusterapi or --cloud externalgrpc"}},
 		{line: "release --group a", status: 1, asksAWS: true, want: []string{"set AWS_REGION and AWS_PROFILE", "--cloud clusterapi or --cloud externalgrpc"}},

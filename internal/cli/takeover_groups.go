@@ -4,15 +4,19 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/asg"
+	"github.com/dovetail-sh/dovetail/internal/cloud/clusterapi"
 	kubeclient "github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/takeover"
+	"github.com/dovetail-sh/dovetail/internal/kube/write"
 )
 
 // handGroupsOver checks and, where nothing is in the way, hands the node groups of a class over.
@@ -24,24 +28,29 @@ func handGroupsOver(ctx context.Context, out io.Writer, f *handoverFlags, releas
 	if err != nil {
 		return err
 	}
-	if f.cloud == "" {
-		args, err := client.ControllerArgs(ctx)
-		var none *kubeclient.NoController
-		var missing *kubeclient.MissingRole
-		if err != nil && !errors.As(err, &none) && !errors.As(err, &missing) { // then it is AWS that is tried
-			return err
-		}
-		cloud := cloudOfArgs(args)
+	cloud := f.cloud
+	args, err := client.ControllerArgs(ctx)
+	var none *kubeclient.NoController
+	var missing *kubeclient.MissingRole
+	if err != nil && f.cloud == "" && !errors.As(err, &none) && !errors.As(err, &missing) { // then it is AWS that is tried
+		return err
+	}
+	if cloud == "" {
+		cloud = flagOfArgs(args, "cloud")
 		if err := checkGroupCloud(cloud, "the controller runs with --cloud="+cloud, release); err != nil {
 			return fmt.Errorf("%w. If the groups are Auto Scaling groups, use --cloud aws", err)
 		}
 	}
-	clients, err := connectAWS(ctx, "use --cloud clusterapi or --cloud externalgrpc if the groups are of another cloud")
-	if err != nil {
-		return fmt.Errorf("--group, --class: %w", err)
-	}
 	say := func(s string) { fmt.Fprintln(out, s) }
-	t := &takeover.NodeGroups{NodePools: &takeover.NodePools{Client: client, Namespace: f.lease.Namespace, Wait: f.wait, Say: say}, Cloud: asg.Handover{Clients: clients}}
+	t := &takeover.NodeGroups{NodePools: &takeover.NodePools{Client: client, Namespace: f.lease.Namespace, Wait: f.wait, Say: say}}
+	if cloud == cloudClusterAPI {
+		err = connectClusterAPIGroups(ctx, t, f, args)
+	} else {
+		err = connectAWSGroups(ctx, t)
+	}
+	if err != nil {
+		return err
+	}
 	class, err := classToHandOver(ctx, t, f)
 	if err != nil {
 		return err
@@ -61,7 +70,7 @@ func handGroupsOver(ctx context.Context, out io.Writer, f *handoverFlags, releas
 		if err := t.Release(ctx, class); err != nil {
 			return err
 		}
-		fmt.Fprintln(out, "Done. Give the groups back the tags by which Cluster Autoscaler finds them, or name them by its --nodes.")
+		fmt.Fprintf(out, "Done. Give the groups back the %ss by which Cluster Autoscaler finds them, or start it again.\n", t.Terms.Tag)
 		return nil
 	}
 	if err := t.TakeOver(ctx, class); err != nil {
@@ -71,33 +80,61 @@ func handGroupsOver(ctx context.Context, out io.Writer, f *handoverFlags, releas
 	return nil
 }
 
+// connectAWSGroups makes groups those of AWS.
+func connectAWSGroups(ctx context.Context, t *takeover.NodeGroups) error {
+	clients, err := connectAWS(ctx, "use --cloud clusterapi or --cloud externalgrpc if the groups are of another cloud")
+	if err != nil {
+		return fmt.Errorf("--group, --class: %w", err)
+	}
+	t.Cloud, t.Terms = asg.Handover{Clients: clients}, takeover.AWSTerms()
+	return nil
+}
+
+// connectClusterAPIGroups makes groups those of a Cluster, that of the flags or of the controller's command line.
+func connectClusterAPIGroups(ctx context.Context, t *takeover.NodeGroups, f *handoverFlags, args []string) error {
+	config, err := clusterapi.ReadConfig(cmp.Or(f.clusterAPI, flagOfArgs(args, "cluster-api-cluster")))
+	if err != nil {
+		return exit{2, fmt.Errorf("--cluster-api-cluster: %w", err)}
+	}
+	if f.management == "" && flagOfArgs(args, "management-kubeconfig") != "" {
+		return exit{2, errors.New("--management-kubeconfig: the controller has a management cluster of its own; name the file with its kubeconfig on this machine")}
+	}
+	management := t.Client
+	if f.management != "" {
+		if management, err = kubeclient.Connect(ctx, f.management, 0, 0, "dovetail/"+version(), kubeclient.ReadOnly); err != nil {
+			return exit{2, fmt.Errorf("--management-kubeconfig: %w", err)}
+		}
+	}
+	groups := clusterapi.NewHandover(config, management, write.NewKept(t.Client, f.lease.Namespace, cloudClusterAPI+".json"), slog.New(slog.DiscardHandler))
+	t.Cloud, t.Terms = groups, takeover.ClusterAPITerms(config.Namespace, config.Name, groups.Resource)
+	return nil
+}
+
 // checkGroupCloud returns why node groups of a cloud can't be handed over, and what to do instead; nil: they can, or the cloud is not known. said says
 // where the cloud is from.
 func checkGroupCloud(cloud, said string, release bool) error {
-	remedy := "stop Cluster Autoscaler: Dovetail then creates NodeClaims for the existing Machines of the groups that a NodePool selects (docs/CLUSTERAPI.md)"
+	remedy := "stop Cluster Autoscaler, and drain the existing nodes of the groups or let their pods move (docs/EXTERNALGRPC.md)"
 	switch {
-	case cloud == "" || cloud == cloudAWS:
+	case cloud == "" || cloud == cloudAWS || cloud == cloudClusterAPI:
 		return nil
 	case cloud == cloudKWOK:
 		return fmt.Errorf("%s: the simulated cloud has no node groups; use --pool or --all instead of --group and --class", said)
 	case release:
 		remedy = "delete the NodePools of the groups, which drains and ends their nodes, then stop Dovetail and start Cluster Autoscaler"
-	case cloud == cloudExternalGRPC:
-		remedy = "stop Cluster Autoscaler, and drain the existing nodes of the groups or let their pods move (docs/EXTERNALGRPC.md)"
 	}
-	return fmt.Errorf("%s: --group and --class support Auto Scaling groups of AWS only; instead, %s", said, remedy)
+	return fmt.Errorf("%s: --group and --class support Auto Scaling groups of AWS and groups of Cluster API only; instead, %s", said, remedy)
 }
 
-// cloudOfArgs returns the cloud that a controller's command line names; empty: none.
-func cloudOfArgs(args []string) (cloud string) {
+// flagOfArgs returns the value of a flag of a controller's command line; empty: it has none.
+func flagOfArgs(args []string, flag string) (value string) {
 	for i, a := range args {
-		if v, ok := strings.CutPrefix(a, "--cloud="); ok {
-			cloud = v
-		} else if a == "--cloud" && i+1 < len(args) {
-			cloud = args[i+1]
+		if v, ok := strings.CutPrefix(a, "--"+flag+"="); ok {
+			value = v
+		} else if a == "--"+flag && i+1 < len(args) {
+			value = args[i+1]
 		}
 	}
-	return cloud
+	return value
 }
 
 // classToHandOver is the NodeGroupClass that the flags name, or the one that chooses the group that they name.

@@ -37,7 +37,7 @@ func TestGroupTakeover(t *testing.T) {
 	tags := append(nodesOf(e.name), awstest.GroupTag{Key: "k8s.io/cluster-autoscaler/enabled", Value: "true"})
 	e.group("handed-a", "c5.large", func(g *awstest.Group) { g.Tags, g.Desired, g.DesiredLeftAsItIs = tags, 2, false })
 	e.group("handed-b", "c5.xlarge", func(g *awstest.Group) { g.Tags = tags })
-	e.clusterAutoscalerRuns("asg:tag=k8s.io/cluster-autoscaler/enabled")
+	e.clusterAutoscalerRuns("aws", "asg:tag=k8s.io/cluster-autoscaler/enabled")
 	e.until("the members have joined", func() error {
 		if n := len(e.nodes()); n != 2 {
 			return fmt.Errorf("%d nodes have", n)
@@ -147,7 +147,7 @@ func (e *env) areReady(pool string) error {
 }
 
 // clusterAutoscalerRuns has it seem that Cluster Autoscaler runs: its lease, held for long, and its Deployment.
-func (e *env) clusterAutoscalerRuns(discovery string) {
+func (e *env) clusterAutoscalerRuns(cloud, discovery string) {
 	e.t.Helper()
 	now, seconds, holder, one := metav1.NowMicro(), int32(3600), "cluster-autoscaler-0", int32(1)
 	_, err := e.s.Kube.CoordinationV1().Leases("kube-system").Create(e.ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "cluster-autoscaler"},
@@ -157,7 +157,7 @@ func (e *env) clusterAutoscalerRuns(discovery string) {
 	_, err = e.s.Kube.AppsV1().Deployments("kube-system").Create(e.ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "cluster-autoscaler"},
 		Spec: appsv1.DeploymentSpec{Replicas: &one, Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
 			Spec: corev1.PodSpec{NodeSelector: map[string]string{"no": "such"}, Containers: []corev1.Container{{Name: "c", Image: "registry.k8s.io/autoscaling/cluster-autoscaler:v1.35.0",
-				Command: []string{"./cluster-autoscaler", "--cloud-provider=aws", "--node-group-auto-discovery=" + discovery}}}}}}}, metav1.CreateOptions{})
+				Command: []string{"./cluster-autoscaler", "--cloud-provider=" + cloud, "--node-group-auto-discovery=" + discovery}}}}}}}, metav1.CreateOptions{})
 	e.must(err)
 }
 

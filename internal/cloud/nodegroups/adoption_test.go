@@ -191,6 +191,43 @@ func TestAdoptionOfComing(t *testing.T) {
 	}
 }
 
+// TestForget: while a provider runs, another process forgets its machines but one. They stay, are those of no claim, can be adopted, and are not ended
+// with their claims, which get no other machine.
+func TestForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(time.Minute) // for calls that are still under way
+		w := wholeWorld{newWorld(1, 5, 5)}
+		w.latency = 10 * time.Millisecond
+		p := w.provider()
+		kept := w.launch(t, p, "kept", "type-group-0")
+		forgotten := []string{w.launch(t, p, "a", "type-group-0"), w.launch(t, p, "b", "type-group-1")}
+		if err := nodegroups.Forget(t.Context(), w, forgotten); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		for i, id := range forgotten {
+			if err := p.Terminate(t.Context(), []string{id})[0]; cloud.KindOf(err) != cloud.NotFound {
+				t.Errorf("have %v, want that no claim has machine %s", err, id)
+			}
+			if res := p.Launch(t.Context(), []cloud.LaunchRequest{w.request([]string{"a", "b"}[i])})[0]; cloud.KindOf(res.Err) != cloud.NotFound {
+				t.Errorf("have %+v, want that the claim gets no other machine", res)
+			}
+		}
+		adoptAll(t.Context(), p)
+		list, err := p.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner := map[string]string{}
+		for _, i := range list {
+			owner[i.ProviderID] = i.ClaimUID
+		}
+		if have := w.machines(); len(have) != 3 || owner[kept] != "kept" || owner[forgotten[0]] != "adopts-"+forgotten[0] || owner[forgotten[1]] != "adopts-"+forgotten[1] {
+			t.Errorf("machines %q have the claims %v", have, owner)
+		}
+	})
+}
+
 // adoptAll makes a claim for each machine that is nobody's.
 func adoptAll(ctx context.Context, p *nodegroups.Provider) {
 	_, _ = p.Offerings(ctx, nil, groupClass()) // from time to time, as the controller does

@@ -229,3 +229,40 @@ func (p *Provider) swap(ctx context.Context, batch []*recordChange) error {
 	}
 	return errors.New("write the record of node groups: another process writes it, too; run one active controller")
 }
+
+// Forget makes machines, by provider id, those of no claim, while a provider of another process may use the record. Their claims are not launched again, and
+// a group without claims is as if it had never been looked at: all its machines were there before.
+func Forget(ctx context.Context, records Records, ids []string) error {
+	for range swaps {
+		old, err := records.Load(ctx)
+		if err != nil || old == "" {
+			return err
+		}
+		r := &record{}
+		if err := json.Unmarshal([]byte(old), r); err != nil {
+			return fmt.Errorf("read the record of node groups: %w", err)
+		}
+		for name, g := range r.Groups {
+			forgotten := false
+			for _, id := range ids {
+				if m, ok := g.Owned[id]; ok {
+					delete(g.Owned, id)
+					g.Foreign = append(g.Foreign, id)
+					r.end(m.UID, time.Now())
+					forgotten = true
+				}
+			}
+			if forgotten && len(g.Owned)+len(g.Open) == 0 {
+				delete(r.Groups, name)
+			}
+		}
+		text, err := json.Marshal(r)
+		if err != nil || string(text) == old {
+			return err
+		}
+		if done, err := records.Swap(ctx, old, string(text)); err != nil || done {
+			return err
+		}
+	}
+	return errors.New("write the record of node groups: another process keeps changing it; run the command again")
+}

@@ -28,15 +28,16 @@ import (
 type NodeGroups struct {
 	*NodePools
 	Cloud Cloud
+	Terms Terms
 }
 
-// Cloud is what has to be asked of AWS, or changed there, when groups are handed over.
+// Cloud is what has to be asked of a cloud, or changed there, when groups are handed over.
 type Cloud interface {
-	// DescribeGroup returns the tags of a group and the instance ids of its members; found is false where there is none
-	// of the name.
+	// DescribeGroup returns the tags of a group and its members, by provider id or its last part; found is false where there is
+	// none of the name.
 	DescribeGroup(ctx context.Context, name string) (tags map[string]string, members []string, found bool, err error)
-	// ForgetClaims takes the tags off instances by which they are known to be those of NodeClaims.
-	ForgetClaims(ctx context.Context, instanceIDs []string) error
+	// ForgetClaims takes away by what members are known to be those of NodeClaims.
+	ForgetClaims(ctx context.Context, members []string) error
 }
 
 // handedGroups are groups that are handed over together: those of one NodeGroupClass.

@@ -100,7 +100,7 @@ func (t *NodeGroups) checkController(ctx context.Context, own client.Lease) (*Fi
 		return nil, nil
 	}
 	return &Finding{Text: "No Dovetail controller holds lease " + own.Namespace + "/" + own.Name + ": nothing would scale the groups.",
-		Mend: "helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace --set cloud=aws --set settings.clusterName=CLUSTER. If it runs with --leader-elect=false, use --no-controller-check"}, nil
+		Mend: "helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace " + t.Terms.Chart + ". If it runs with --leader-elect=false, use --no-controller-check"}, nil
 }
 
 // checkClass says what is wrong with a class, its groups and its NodePools.
@@ -116,9 +116,9 @@ func (t *NodeGroups) checkClass(ctx context.Context, h *handedGroups) (out []Fin
 		_, members, found, err := t.Cloud.DescribeGroup(ctx, name)
 		switch {
 		case err != nil:
-			out = append(out, Finding{Text: fmt.Sprintf("Group %s can't be read: %v.", name, err), Mend: "aws sts get-caller-identity, and allow autoscaling:DescribeAutoScalingGroups"})
+			out = append(out, Finding{Text: fmt.Sprintf("Group %s can't be read: %v.", name, err), Mend: t.Terms.Access})
 		case !found:
-			out = append(out, Finding{Text: "Group " + name + " does not exist in this account and region.", Mend: "kubectl edit nodegroupclass " + h.class.Name + " (spec.selectorTerms)"})
+			out = append(out, Finding{Text: "Group " + name + " does not exist in " + t.Terms.Where + ".", Mend: "kubectl edit nodegroupclass " + h.class.Name + " (spec.selectorTerms)"})
 		default:
 			out = append(out, Finding{OK: true, Text: fmt.Sprintf("Group %s has %d instances and is selected by %s.", name, len(members), class)})
 		}
@@ -152,7 +152,7 @@ func (t *NodeGroups) checkClusterAutoscaler(ctx context.Context, h *handedGroups
 		}
 		free := true
 		for _, r := range runs {
-			if f := r.scales(name, tags); f != nil {
+			if f := r.scales(ctx, name, tags, &t.Terms); f != nil {
 				out = append(out, *f)
 				free = false
 			}
@@ -170,6 +170,7 @@ type runningAutoscaler struct {
 	nodes           map[string]string   // its --nodes, by group
 	sets            []map[string]string // of its --node-group-auto-discovery: the tags that a group has to have
 	unread          []string            // flags of both kinds that could not be read, such as ones with a variable in them
+	all             bool                // it scales all groups
 }
 
 // clusterAutoscalers are the Deployments of all namespaces that run Cluster Autoscaler.
@@ -188,7 +189,7 @@ func (t *NodeGroups) clusterAutoscalers(ctx context.Context) (out []runningAutos
 				continue
 			}
 			r := runningAutoscaler{namespace: d.Namespace, name: d.Name, nodes: map[string]string{}}
-			r.readFlags(slices.Concat(c.Command, c.Args))
+			r.readFlags(slices.Concat(c.Command, c.Args), &t.Terms)
 			out = append(out, r)
 		}
 	}
@@ -196,7 +197,8 @@ func (t *NodeGroups) clusterAutoscalers(ctx context.Context) (out []runningAutos
 }
 
 // readFlags reads which groups a command line has scaled.
-func (r *runningAutoscaler) readFlags(words []string) {
+func (r *runningAutoscaler) readFlags(words []string, terms *Terms) {
+	discovers := false
 	for i, w := range words {
 		flag, value, valued := strings.Cut(strings.TrimLeft(w, "-"), "=")
 		if !strings.HasPrefix(w, "-") {
@@ -213,18 +215,24 @@ func (r *runningAutoscaler) readFlags(words []string) {
 				r.unread = append(r.unread, "--nodes="+value)
 			}
 		case "node-group-auto-discovery":
-			if tags, err := translate.ParseDiscovery(value); err == nil {
-				r.sets = append(r.sets, tags)
+			discovers = true
+			if d, err := terms.discovery(value); err == nil {
+				r.sets = append(r.sets, d.sets...)
+				r.all = r.all || d.all
 			} else {
 				r.unread = append(r.unread, "--node-group-auto-discovery="+value)
 			}
 		}
 	}
+	r.all = r.all || !discovers && terms.all
 }
 
 // scales is a finding where this Cluster Autoscaler scales a group with these tags, or may do so; nil: it does not.
-func (r *runningAutoscaler) scales(group string, tags map[string]string) *Finding {
+func (r *runningAutoscaler) scales(ctx context.Context, group string, tags map[string]string, terms *Terms) *Finding {
 	who := "Cluster Autoscaler (Deployment " + r.namespace + "/" + r.name + ") scales group " + group
+	if r.all {
+		return &Finding{Text: who + ": it discovers all groups of the Cluster.", Mend: "let it discover groups by a label that " + group + " does not have (--node-group-auto-discovery=clusterapi:namespace=NAMESPACE,clusterName=NAME,LABEL=VALUE), or stop it: kubectl -n " + r.namespace + " scale deployment " + r.name + " --replicas=0"}
+	}
 	if flag, ok := r.nodes[group]; ok {
 		return &Finding{Text: who + " by --nodes=" + flag + ".", Mend: "remove --nodes=" + flag + ": kubectl -n " + r.namespace + " edit deployment " + r.name}
 	}
@@ -238,8 +246,7 @@ func (r *runningAutoscaler) scales(group string, tags map[string]string) *Findin
 			}
 		}
 		if all {
-			return &Finding{Text: who + ": it discovers it by tag " + first + ". If Dovetail discovers it by that tag too, add it to --nodes of its controller first.",
-				Mend: "aws autoscaling delete-tags --tags ResourceId=" + group + ",ResourceType=auto-scaling-group,Key=" + first}
+			return &Finding{Text: who + ": it discovers it by " + terms.Tag + " " + first + ". " + terms.Keep, Mend: terms.Free(ctx, group, first)}
 		}
 	}
 	if len(r.unread) > 0 {
@@ -269,7 +276,7 @@ func (t *NodeGroups) clearLeftovers(ctx context.Context, groups []string) (out [
 	left := func(x corev1.Taint) bool { return x.Key == taintToBeDeleted || x.Key == taintDeletionCandidate }
 	for i := range nodes.Items {
 		n := &nodes.Items[i]
-		if !member[n.Spec.ProviderID[strings.LastIndexByte(n.Spec.ProviderID, '/')+1:]] || !slices.ContainsFunc(n.Spec.Taints, left) {
+		if id := n.Spec.ProviderID; !member[id] && !member[id[strings.LastIndexByte(id, '/')+1:]] || !slices.ContainsFunc(n.Spec.Taints, left) {
 			continue
 		}
 		err := t.changeNode(ctx, n.Name, func(n *corev1.Node) rawObject {

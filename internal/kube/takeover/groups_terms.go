@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package takeover
+
+import (
+	"context"
+
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+)
+
+// Terms are how findings name things of a cloud, and how Cluster Autoscaler discovers groups there.
+type Terms struct {
+	Chart  string                                              // values of the chart
+	Where  string                                              // groups are
+	Access string                                              // remedy if groups can't be read
+	Tag    string                                              // what Cluster Autoscaler discovers groups by
+	Keep   string                                              // what has to be done before a group loses such a tag
+	Free   func(ctx context.Context, group, key string) string // command that takes a tag off a group
+
+	all       bool // without a flag, Cluster Autoscaler discovers all groups
+	discovery func(flag string) (discovered, error)
+}
+
+// discovered is what one --node-group-auto-discovery selects.
+type discovered struct {
+	sets []map[string]string // tags that a group has to have
+	all  bool                // all groups
+}
+
+// AWSTerms are those of Auto Scaling groups.
+func AWSTerms() Terms {
+	return Terms{
+		Chart: "--set cloud=aws --set settings.clusterName=CLUSTER", Where: "this account and region", Access: "aws sts get-caller-identity, and allow autoscaling:DescribeAutoScalingGroups",
+		Tag: "tag", Keep: "If Dovetail discovers it by that tag too, add it to --nodes of its controller first.",
+		Free: func(_ context.Context, group, key string) string {
+			return "aws autoscaling delete-tags --tags ResourceId=" + group + ",ResourceType=auto-scaling-group,Key=" + key
+		},
+		discovery: func(flag string) (discovered, error) {
+			tags, err := translate.ParseDiscovery(flag)
+			return discovered{sets: []map[string]string{tags}}, err
+		},
+	}
+}
+
+// ClusterAPITerms are those of the groups of a Cluster. resource returns the resource of a group.
+func ClusterAPITerms(namespace, cluster string, resource func(ctx context.Context, group string) string) Terms {
+	return Terms{
+		Chart: "--set cloud=clusterapi --set clusterAPI.cluster=" + namespace + "/" + cluster, Where: "namespace " + namespace + " of the management cluster, or has no annotations with its minimum and maximum size", Access: "kubectl auth can-i list machines.cluster.x-k8s.io -n " + namespace + " in the management cluster; --management-kubeconfig names another one",
+		Tag: "label", Keep: "If the NodeGroupClass selects it by that label too, name it in spec.selectorTerms first.",
+		Free: func(ctx context.Context, group, key string) string {
+			return "kubectl -n " + namespace + " label " + resource(ctx, group) + " " + group + " " + key + "- (in the management cluster)"
+		},
+		all: true,
+		discovery: func(flag string) (discovered, error) {
+			d, err := translate.ParseClusterAPIDiscovery(flag)
+			switch {
+			case err != nil:
+				return discovered{}, err
+			case d.Namespace != "" && d.Namespace != namespace || d.ClusterName != "" && d.ClusterName != cluster:
+				return discovered{}, nil // groups of another Cluster
+			}
+			return discovered{sets: []map[string]string{d.Labels}, all: len(d.Labels) == 0}, nil
+		},
+	}
+}
