@@ -132,7 +132,7 @@ karpenter-aws: build ## run Karpenter's own controller for AWS and then Dovetail
 
 # The first compilation takes half an hour on two processors, so it is not part of verify.
 .PHONY: kueue
-kueue: build ## run Kueue's and JobSet's own controllers next to Dovetail: Jobs and JobSets get ProvisioningRequests, nodes, and run; five minutes, and half an hour to compile at first
+kueue: build ## run Kueue's and JobSet's own controllers next to Dovetail: Jobs and JobSets get ProvisioningRequests, nodes, and run; five minutes, plus half an hour for the first compilation
 	go -C test/kueue build -o ../../bin/kueue sigs.k8s.io/kueue/cmd/kueue
 	go -C test/jobset build -o ../../bin/jobset sigs.k8s.io/jobset
 	KUEUE_BIN="$(CURDIR)/bin/kueue" JOBSET_BIN="$(CURDIR)/bin/jobset" go test -count=1 -v -timeout 60m -run '^TestKueue$$' ./test/e2e

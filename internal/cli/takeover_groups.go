@@ -70,7 +70,7 @@ func handGroupsOver(ctx context.Context, out io.Writer, f *handoverFlags, releas
 		if err := t.Release(ctx, class); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "Done. Give the groups back the %ss by which Cluster Autoscaler finds them, or start it again.\n", t.Terms.Tag)
+		fmt.Fprintf(out, "Done. Restore the %ss by which Cluster Autoscaler discovers the groups, or start it again.\n", t.Terms.Tag)
 		return nil
 	}
 	if err := t.TakeOver(ctx, class); err != nil {

@@ -2,8 +2,8 @@
 // Copyright 2026 The Dovetail Authors
 
 // Package e2e runs the built binaries: dovetail against the sandbox's real control plane and its simulated cloud, looked at from
-// outside through the API server, the cloud's journal and the processes. Nothing is skipped, but for TestKueue, whose binaries take half an hour to
-// compile, and nothing is pretended: a missing binary fails.
+// outside through the API server, the cloud's journal and the processes. A missing binary fails the test, except for TestKueue, which needs
+// make kueue. Some tests run only in make verify or make soak.
 //
 // Tests share one sandbox where its options allow. Each works in a namespace and a NodePool of its own, whose name is a label that
 // its pods select, so that no test's pods land on another's machines. Tests that make the cloud itself misbehave run before those

@@ -70,6 +70,7 @@ type kueueJob struct {
 
 	created, quota, admitted, running time.Time // zero: it has not happened
 	finished                          bool
+	deactivated                       bool            // by Kueue, since its capacity was revoked
 	node                              map[string]bool // on which its pods ran
 }
 
@@ -126,6 +127,7 @@ func (q *kueueQueue) look() (map[*kueueJob]int, error) {
 	workloads, err := sandbox.Get[struct {
 		Items []struct {
 			Metadata metav1.ObjectMeta
+			Spec     struct{ Active *bool }
 			Status   struct{ Conditions []metav1.Condition }
 		}
 	}](q.ctx, q.s, kueueAPI+"namespaces/"+q.name+"/workloads")
@@ -137,6 +139,7 @@ func (q *kueueQueue) look() (map[*kueueJob]int, error) {
 			if !slices.ContainsFunc(w.Metadata.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Name == j.name }) {
 				continue
 			}
+			j.deactivated = w.Spec.Active != nil && !*w.Spec.Active
 			for _, x := range []struct {
 				condition string
 				at        *time.Time
@@ -183,8 +186,8 @@ func (q *kueueQueue) finish(j *kueueJob) {
 	j.finished = true
 }
 
-// play waits until each job has run. A job is finished once all of its pods run at the same time, and only while no job has a part of its pods
-// running: one that needed the capacity of another for the rest of them would never run.
+// play waits until each job has run, or has been deactivated, which fails the test. A job is finished once all of its pods run at the same time, and
+// only while no job has a part of its pods running: one that needed the capacity of another for the rest of them would never run.
 func (q *kueueQueue) play() {
 	q.t.Helper()
 	q.until("each job has run", func() error {
@@ -194,22 +197,29 @@ func (q *kueueQueue) play() {
 		}
 		var part, wait []string
 		for _, j := range q.jobs {
-			if n := running[j]; !j.finished && n > 0 && n < j.pods {
+			if n := running[j]; j.finished || j.deactivated {
+				continue
+			} else if n > 0 && n < j.pods {
 				part = append(part, fmt.Sprintf("%s (%d of %d)", j.name, n, j.pods))
-			} else if !j.finished && n == 0 {
+			} else if n == 0 {
 				wait = append(wait, fmt.Sprintf("%s (%d)", j.name, j.pods))
 			}
 		}
-		if i := slices.IndexFunc(q.jobs, func(j *kueueJob) bool { return !j.finished && running[j] == j.pods }); i >= 0 && len(part) == 0 {
+		if i := slices.IndexFunc(q.jobs, func(j *kueueJob) bool { return !j.finished && !j.deactivated && running[j] == j.pods }); i >= 0 && len(part) == 0 {
 			q.finish(q.jobs[i]) // one between two looks, which say when the others run
 		}
 		for _, j := range q.jobs {
-			if !j.finished {
+			if !j.finished && !j.deactivated {
 				return fmt.Errorf("a part of their pods run: %v; none run: %v", part, wait)
 			}
 		}
 		return nil
 	})
+	for _, j := range q.jobs {
+		if j.deactivated {
+			q.t.Errorf("the capacity of %s was revoked with a part of its pods running, and Kueue has deactivated it", j.name)
+		}
+	}
 }
 
 // figures logs when what happened to each job.
@@ -220,9 +230,13 @@ func (q *kueueQueue) figures() {
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.1fs", d.Seconds()) }
 	var starts []float64
 	for _, j := range q.jobs {
+		if j.running.IsZero() {
+			fmt.Fprintf(&b, "%-12s %5d %6s did not run\n", j.name, j.pods, j.request)
+			continue
+		}
 		overtaken := 0
 		for _, k := range q.jobs {
-			if k.created.After(j.created) && k.running.Before(j.running) {
+			if k.created.After(j.created) && !k.running.IsZero() && k.running.Before(j.running) {
 				overtaken++
 			}
 		}
@@ -270,7 +284,7 @@ func kueueClasses(t *testing.T, s *sandbox.Sandbox) {
 	}
 }
 
-// kueueCompetes: the limit of the NodePool, 160 CPUs, holds a few of many Jobs of 8 to 64 pods at a time. All run in the end, each with all of its pods at
+// kueueCompetes: the limit of the NodePool, 160 CPUs, holds a few of many Jobs of 8 to 64 pods at a time. Each should run with all of its pods at
 // once. If the quota is larger than the limit, Dovetail decides which Job is next; if it is smaller, Kueue does.
 func kueueCompetes(t *testing.T, s *sandbox.Sandbox, name string, quota, jobs int) {
 	q := newKueueQueue(t, s, name, "best-effort-atomic-scale-up", quota)
