@@ -231,8 +231,8 @@ func onlyPod(s *model.Snapshot, uid, pool string) (*model.Snapshot, *model.Pod) 
 	out := *s
 	i := slices.IndexFunc(s.Pending, func(p *model.Pod) bool { return p.UID == uid })
 	out.Pending = s.Pending[i : i+1]
-	if gang := s.Pending[i].Gang.Name; gang != "" {
-		out.Pending = slices.DeleteFunc(slices.Clone(s.Pending), func(p *model.Pod) bool { return p.Gang.Name != gang })
+	if gang := s.Pending[i].Gang; gang.Least > 0 {
+		out.Pending = slices.DeleteFunc(slices.Clone(s.Pending), func(p *model.Pod) bool { return p.Gang.Name != gang.Name })
 	}
 	if pool != "" {
 		out.Pools = slices.DeleteFunc(slices.Clone(s.Pools), func(p *model.NodePool) bool { return p.Name != pool })

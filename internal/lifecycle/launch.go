@@ -115,11 +115,17 @@ func mayBeUnreachable(in *Input) bool {
 	return len(in.Instances) == 0 && (in.Shift != nil || in.ShiftsUnread)
 }
 
-// deleteIfShiftedAway deletes a claim of a NodePool whose node has not joined if the cluster is shifted away from its zone, so that its pods get a node in
-// another zone; and reports whether it did.
+// EndsWithShift reports whether a launched claim is deleted while the cluster is shifted away from its zone, so that its pods get a node in another zone.
+// It is not if its node has registered. Nor is it if somebody else has chosen the zone, of which more may come: a node group, or who launched the
+// machine that it adopts.
+func EndsWithShift(c *model.Claim) bool {
+	return !c.Is(Registered) && c.NodeGroup() == "" && c.Annotations[model.AnnotationAdopt] == ""
+}
+
+// deleteIfShiftedAway deletes a claim of a NodePool whose node has not joined if the cluster is shifted away from its zone, and reports whether it did.
 func deleteIfShiftedAway(in *Input, out *Output) bool {
 	c := in.Claim
-	if in.Shift == nil || in.Pool == nil || c.Is(Registered) || len(in.Nodes) > 0 {
+	if in.Shift == nil || in.Pool == nil || !EndsWithShift(c) || len(in.Nodes) > 0 {
 		return false
 	}
 	out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.ZonalShift, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Detail: plan.ShiftOf(in.Shift)}})

@@ -175,5 +175,8 @@ func (p *Pod) Held(now time.Time) (bool, time.Time) {
 // HasGang reports whether a pod belongs to a gang.
 func (p *Pod) HasGang() bool { return p.Gang.Name != "" }
 
+// IsPlacedTogether reports whether a pod belongs to a gang of which so many pods must have a place before nodes are launched for any.
+func (p *Pod) IsPlacedTogether() bool { return p.Gang.Least > 0 }
+
 // CountsAsEnded reports whether a pod of a gang has ended as it should: it needs no place any more, and none takes its place.
 func (p *Pod) CountsAsEnded() bool { return p.HasGang() && p.Terminal && !p.Failed }

@@ -79,7 +79,7 @@ func (sn *SmallNodes) DelayPods(mem SmallNodeMemory, demand, left []*model.Pod, 
 	since, delayed := map[string]time.Time{}, map[*model.Pod]bool{}
 	byClass := map[string][]*model.Pod{}
 	for _, p := range demand {
-		if p.Class.DependsOnOtherPods() || p.HasGang() {
+		if p.Class.DependsOnOtherPods() || p.IsPlacedTogether() {
 			return demand, 0, next
 		}
 		if small[p.Class.Key] > 0 {

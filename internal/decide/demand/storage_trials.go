@@ -31,7 +31,7 @@ func HoldBackStorage(nodes []solve.NewNode, reservations map[string]*cluster.Res
 			if trials == nil {
 				trials = storageTrials(reservations)
 			}
-			if trials[v.Reported] < mostStorageTrials || p.HasGang() {
+			if trials[v.Reported] < mostStorageTrials || p.IsPlacedTogether() {
 				here[v.Reported] = true
 				continue
 			}

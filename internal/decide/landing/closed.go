@@ -19,7 +19,7 @@ type Closed map[string]closure
 
 // closure is whether a node was open when it was last seen, and when it was first seen closed.
 type closure struct {
-	open  bool      // it was, when it was last seen
+	open  bool      // it was, when it was last seen, and has been Ready since it is
 	since time.Time // first seen closed after it was open; zero: it never was open while it could take pods
 }
 
@@ -33,13 +33,11 @@ func (k Closed) Note(now time.Time, reservations []*cluster.Reservation) Closed 
 		}
 		x, known := k[c.Name]
 		_, hosts := cluster.ReadHostRecord(c)
-		reserved := cluster.HasReservedTaint(n, c)
+		reserved, takesPods := cluster.HasReservedTaint(n, c), n.Ready && !n.HasTaint(taintNotReady)
 		switch {
 		case !reserved && !n.HasTaint(model.TaintUnregistered):
-			x = closure{open: true}
-		case reserved && (!n.Ready || n.HasTaint(taintNotReady)):
-			x = closure{} // whoever hears that the node takes pods has heard of the reservation before
-		case x.open, !known && (hosts || c.Labels[model.LabelNodeGroup] != ""): // if not known, another process may have closed it just now
+			x = closure{open: x.open || takesPods} // if it does not, whoever hears that it does has heard of the reservation before
+		case x.open, !known && takesPods && (hosts || c.Labels[model.LabelNodeGroup] != ""): // if not known, another process may have closed it just now
 			x = closure{since: now}
 		}
 		next[c.Name] = x

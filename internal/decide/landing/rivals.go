@@ -4,6 +4,7 @@
 package landing
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -23,9 +24,10 @@ const (
 
 // rivals are the pending pods that kube-scheduler may bind.
 type rivals struct {
-	classes []*model.Class                // in the order of their first pods
-	pods    map[*model.Class][]*model.Pod // of these classes
-	letIn   map[string][]*model.Pod       // by claim: pods that tolerate its reservation
+	classes  []*model.Class                // in the order of their first pods
+	tolerant []*model.Class                // those that no reservation keeps off a node, or none that is written as a cordon
+	pods     map[*model.Class][]*model.Pod // of these classes
+	letIn    map[string][]*model.Pod       // by claim: pods that tolerate its reservation
 }
 
 func findRivals(v *cluster.View) *rivals {
@@ -36,6 +38,9 @@ func findRivals(v *cluster.View) *rivals {
 		}
 		if r.pods[p.Class] == nil {
 			r.classes = append(r.classes, p.Class)
+			if p.Class.ToleratesEverything() || model.Tolerated(taintCordoned, p.Class.Tolerations) {
+				r.tolerant = append(r.tolerant, p.Class)
+			}
 		}
 		r.pods[p.Class] = append(r.pods[p.Class], p)
 		for _, claim := range p.LetInBy() {
@@ -55,24 +60,23 @@ func (r *rivals) contest(h *cluster.Reservation, unseen bool) Contest {
 	}
 	free := n.Allocatable.Sub(n.Used)
 	hasSlot := func(p *model.Pod) bool { return slices.Contains(h.Pods, p) }
-	enters := func(p *model.Pod) bool {
-		return p.Binding == "" && p.Class.Requests.Fits(free) && !hasSlot(p)
-	}
-	if slices.ContainsFunc(r.letIn[h.Claim.Name], enters) {
+	comes := func(p *model.Pod) bool { return p.Binding == "" && !hasSlot(p) }
+	fits := func(c *model.Class) bool { return c.Requests.Fits(free) && c.AllowsStanding(n.Labels, n.Name) }
+	if slices.ContainsFunc(r.letIn[h.Claim.Name], func(p *model.Pod) bool { return comes(p) && fits(p.Class) }) {
 		return ByTolerant
 	}
-	for _, c := range r.classes {
-		if (c.ToleratesEverything() || model.Tolerated(taintCordoned, c.Tolerations)) && slices.ContainsFunc(r.pods[c], enters) {
+	for _, c := range r.tolerant {
+		if fits(c) && slices.ContainsFunc(r.pods[c], comes) {
 			return ByTolerant
 		}
 	}
 	if !unseen {
 		return Uncontested
 	}
-	taints := slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool { return t.Key == model.TaintReserved || t.Key == taintNotReady })
+	taints, labels := whenOpen(n, h.Claim)
 	left, others := free.Sub(h.Matched), model.Resources(nil)
 	for _, c := range r.classes {
-		if !c.Requests.Fits(free) || model.Untolerated(taints, c.Tolerations) != nil || !c.AllowsStanding(n.Labels, n.Name) {
+		if !c.Requests.Fits(free) || model.Untolerated(taints, c.Tolerations) != nil || !c.AllowsStanding(n.Labels, n.Name) && !c.AllowsStanding(labels, n.Name) {
 			continue
 		}
 		for _, p := range r.pods[c] {
@@ -85,6 +89,17 @@ func (r *rivals) contest(h *cluster.Reservation, unseen bool) Contest {
 		}
 	}
 	return Uncontested
+}
+
+// whenOpen returns the taints and labels that a node is known to have had while it was open: those of the claim came with the reservation, unless the
+// node had them before.
+func whenOpen(n *model.Node, c *model.Claim) ([]model.Taint, model.Labels) {
+	later := func(t model.Taint) bool {
+		return t.Key == model.TaintReserved || t.Key == taintNotReady || slices.Contains(c.Taints, t) || slices.Contains(c.StartupTaints, t)
+	}
+	labels := maps.Clone(n.Labels)
+	maps.DeleteFunc(labels, func(key, value string) bool { return c.Labels[key] == value })
+	return slices.DeleteFunc(slices.Clone(n.Taints), later), labels
 }
 
 // contestOf returns the Contest of a reservation now, and when it may be another; zero: when something changes.

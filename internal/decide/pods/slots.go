@@ -354,10 +354,10 @@ func (sa *Slots) WithoutMachine() (out []*model.Pod, until time.Time) {
 	return out, until
 }
 
-// Movable returns the pods with slots on a claim that are pending, that nobody binds now, and that are of no gang.
+// Movable returns the pods with slots on a claim that are pending, that nobody binds now, and that are placed each by itself.
 func (sa *Slots) Movable(h *cluster.Reservation) (out []*model.Pod) {
 	for _, p := range h.Pods {
-		if p.Node == "" && p.Binding == "" && !p.Expected && !p.HasGang() {
+		if p.Node == "" && p.Binding == "" && !p.Expected && !p.IsPlacedTogether() {
 			out = append(out, p)
 		}
 	}

@@ -267,7 +267,7 @@ func (ba *Bars) HoldBack(nodes []solve.NewNode) (held map[*model.Pod]plan.Reason
 			for _, k := range []launchSite{{t, pool.UID, group}, {template: t}} {
 				c, ok := ba.counts.bySite[k]
 				switch {
-				case !ok || p.HasGang():
+				case !ok || p.IsPlacedTogether():
 				case tried[k]:
 					if held == nil {
 						held = map[*model.Pod]plan.Reason{}

@@ -124,8 +124,8 @@ func (rd *reader) newEnded(c *model.Claim) (Ended, bool) {
 	if h := c.Annotations[model.AnnotationPoolHash]; h != "" && p.Hash != "" && h != p.Hash {
 		return Ended{}, false // it was launched as something else
 	}
-	if rd.Snapshot.ShiftFrom(c.Labels[model.LabelZone]) != nil && !c.Is(lifecycle.Registered) {
-		return Ended{}, false // whoever launches elsewhere is served
+	if rd.Snapshot.ShiftFrom(c.Labels[model.LabelZone]) != nil && lifecycle.EndsWithShift(c) {
+		return Ended{}, false // pods can still be launched for in other zones
 	}
 	if f, ok := rd.Snapshot.Failures[c.UID]; ok && c.ProviderID == "" {
 		switch f.Kind {

@@ -38,7 +38,7 @@ type Watcher struct {
 
 	mu     sync.Mutex
 	read   bool               // it was tried at least once
-	known  bool               // it has succeeded, or failed for a reason that somebody has to mend outside
+	known  bool               // it has succeeded, or failed with an error that only a change of configuration or permissions fixes
 	shifts []model.ZonalShift // as last read, by zone; replaced, never changed
 
 	// Of the holder of turn.
@@ -64,8 +64,8 @@ func (w *Watcher) Shifts() []model.ZonalShift {
 	return slices.DeleteFunc(slices.Clone(w.shifts), func(s model.ZonalShift) bool { return isOver(s, now) })
 }
 
-// IsKnown reports whether Shifts are those in effect. They are not until they were read, unless that can't succeed without somebody's help: then
-// nothing waits for it.
+// IsKnown reports whether decisions may rely on Shifts: they have been read, or reading them fails until somebody changes the configuration or
+// permissions, and nothing waits for that.
 func (w *Watcher) IsKnown() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
