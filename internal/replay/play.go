@@ -66,7 +66,7 @@ func (w *world) identities() func(string) (uid, providerID, node string) {
 // it is known to have acted, if there is one until a moment after due, else due. How long a controller waits for more changes, and for its calls,
 // is not recorded.
 func (w *world) decidedAbout() func(from, due time.Time) time.Time {
-	var acted []time.Time
+	acted := slices.Clone(w.trace.Marked)
 	for _, x := range w.trace.Claims {
 		if !x.First {
 			acted = append(acted, x.Seen)

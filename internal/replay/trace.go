@@ -30,6 +30,8 @@ type Trace struct {
 
 	// Own reports whether Dovetail ran the cluster, so that its decisions can be compared.
 	Own bool
+	// Marked is when nodes were marked for disruption, in order of time.
+	Marked []time.Time
 }
 
 // Change is one change of an object that is not of a pod, a NodeClaim or a node with a NodeClaim. One of its fields is set.

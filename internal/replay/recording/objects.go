@@ -188,6 +188,9 @@ func (r *reader) node(c record.Change) error {
 		}
 	}
 	if have.last == nil || differs(have.last, n) {
+		if have.last != nil && !have.last.HasTaint(model.TaintDisrupted) && n.HasTaint(model.TaintDisrupted) {
+			r.out.Trace.Marked = append(r.out.Trace.Marked, r.now)
+		}
 		have.last = n
 		have.changes = append(have.changes, replay.Change{At: r.now, Node: n})
 	}
