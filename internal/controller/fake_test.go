@@ -39,6 +39,7 @@ type bench struct {
 	claims  map[string]*model.Claim
 	bought  []model.Instance
 	request *model.ProvisioningRequest // as the API server had it at first; there is one at most
+	unshown []state.Change             // that the watch is to show, oldest first
 
 	createClaim  func(plan.CreateClaim) error
 	updateClaim  func(plan.UpdateClaim) error
@@ -162,6 +163,26 @@ func (b *bench) podIn(namespace, name, class string) {
 	})
 }
 
+// watch has the watch show a change of the API server, in the order of these. The caller holds mu.
+func (b *bench) watch(ch state.Change) {
+	if b.unshown = append(b.unshown, ch); len(b.unshown) > 1 {
+		return
+	}
+	go func() {
+		for {
+			b.emit(ch)
+			b.mu.Lock()
+			b.unshown = b.unshown[1:]
+			if len(b.unshown) == 0 {
+				b.mu.Unlock()
+				return
+			}
+			ch = b.unshown[0]
+			b.mu.Unlock()
+		}
+	}()
+}
+
 // show has the watch show a claim.
 func (b *bench) show(c *model.Claim, v uint64) {
 	b.emit(func(s *state.State) { s.SetClaim(c, v) })
@@ -189,7 +210,7 @@ func (b *bench) make(a plan.CreateClaim) uint64 {
 			ClassGroup: a.Pool.ClassGroup, ClassKind: a.Pool.ClassKind, ClassName: a.Pool.ClassName, Conditions: map[string]model.Condition{}, Labels: model.Labels{}}
 	}
 	c, v := b.claims[a.Name], b.version
-	go b.show(c, v)
+	b.watch(func(s *state.State) { s.SetClaim(c, v) })
 	return v
 }
 
@@ -209,7 +230,7 @@ func (b *bench) UpdateClaim(_ context.Context, a plan.UpdateClaim) (uint64, erro
 	}
 	if a.RemoveFinalizer {
 		delete(b.claims, a.Claim)
-		go b.emit(func(s *state.State) { s.DeleteClaim(a.Claim) })
+		b.watch(func(s *state.State) { s.DeleteClaim(a.Claim) })
 		return 0, nil
 	}
 	c := *have
@@ -237,8 +258,9 @@ func (b *bench) UpdateClaim(_ context.Context, a plan.UpdateClaim) (uint64, erro
 	}
 	b.version++
 	b.claims[a.Claim] = &c
-	go b.show(&c, b.version)
-	return b.version, nil
+	v := b.version
+	b.watch(func(s *state.State) { s.SetClaim(&c, v) })
+	return v, nil
 }
 
 // DeleteClaim implements Cluster.
@@ -256,7 +278,8 @@ func (b *bench) DeleteClaim(_ context.Context, a plan.DeleteClaim) (uint64, erro
 		c.Deleting = time.Now()
 		b.version++
 		b.claims[a.Claim] = &c
-		go b.show(&c, b.version)
+		v := b.version
+		b.watch(func(s *state.State) { s.SetClaim(&c, v) })
 	}
 	return 0, nil
 }
@@ -322,7 +345,7 @@ func (b *bench) UpdateRequest(_ context.Context, a plan.UpdateRequest) (uint64, 
 	b.version++
 	r, v := *b.request, b.version
 	r.Status, r.RetryAt, r.Attempts = a.Conditions, a.RetryAt, a.Attempts
-	go b.emit(func(s *state.State) { s.SetRequest(&r, v) })
+	b.watch(func(s *state.State) { s.SetRequest(&r, v) })
 	return v, nil
 }
 
