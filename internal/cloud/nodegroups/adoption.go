@@ -113,7 +113,7 @@ func (p *Provider) adopt(ctx context.Context, s *selected, r *cloud.LaunchReques
 		case owned && have.UID != r.ClaimUID:
 			refused = &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("machine %s is that of claim %s", id, have.Name)}
 		case !owned && !g.isAdoptable(id): // it came after the list that this claim was made by
-			refused = &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("machine %s is for one of %d claims that wait for group %s", id, len(g.Open), group)}
+			refused = &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("machine %s is reserved for a NodeClaim that waits for node group %s, or is about to be removed", id, group)}
 		default:
 			refused = nil
 			g.Foreign = slices.DeleteFunc(g.Foreign, func(x string) bool { return x == id })
