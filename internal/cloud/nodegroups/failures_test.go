@@ -79,3 +79,29 @@ func TestFailures(t *testing.T) {
 		})
 	}
 }
+
+// TestGroupDeleted: a group with machines is deleted at the server. Machines of others are listed, and if there is no group left, none, without an error.
+func TestGroupDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(time.Minute) // for calls that are still under way
+		w := newWorld(1, 5)
+		w.latency = 10 * time.Millisecond
+		p := w.provider()
+		w.endAll(t, p, []string{w.launch(t, p, "a")})
+		w.grow("group-0", 1)
+		lists := func() {
+			for range 3 {
+				_, _ = p.Offerings(t.Context(), nil, groupClass()) // from time to time, as the controller does
+				if list, err := p.List(t.Context()); err != nil || len(list) > 1 {
+					t.Errorf("have %v, %v; want no machine but one that has ended", list, err)
+				}
+				time.Sleep(time.Minute)
+			}
+		}
+		lists()
+		w.mu.Lock()
+		delete(w.groups, "group-0")
+		w.mu.Unlock()
+		lists()
+	})
+}

@@ -5,6 +5,7 @@ package nodegroups
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -109,6 +110,9 @@ func (p *Provider) readGroups(ctx context.Context) (*snapshot, error) {
 	})
 	p.reader.mu.Lock()
 	defer p.reader.mu.Unlock()
+	maps.DeleteFunc(p.reader.facts, func(name string, _ *groupFacts) bool {
+		return !slices.ContainsFunc(list, func(g Group) bool { return g.Name == name })
+	})
 	out, answered := &snapshot{at: now}, 0
 	var failed error
 	for _, g := range list {

@@ -213,7 +213,11 @@ func (w *world) Members(ctx context.Context, name string) (out []nodegroups.Memb
 	err = w.call(ctx, "Members", name)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for id, ready := range w.groups[name].machines {
+	g := w.groups[name]
+	if g == nil {
+		return nil, &nodegroups.CallError{Kind: cloud.Unknown, Err: errors.New("no such group")}
+	}
+	for id, ready := range g.machines {
 		m := nodegroups.Member{ID: id, Running: !time.Now().Before(ready)}
 		if m.Running && w.groups[name].fails[id] {
 			m.Running, m.Code, m.Message = false, "Failed", "out of stock"
