@@ -11,6 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
 // TestFailures: all machines of the cheapest group fail, those of claims and those that somebody else asks for. Each claim gets a machine of the next
@@ -75,6 +78,54 @@ func TestFailures(t *testing.T) {
 				if t.Failed() {
 					t.Logf("what happened:\n%s\nthe record: %s", strings.Join(w.history, "\n"), w.text)
 				}
+			})
+		})
+	}
+}
+
+// TestOldRefusals: a claim's machine fails while its Launch call is not waiting. The claim learns so from its next call, even if it knows by then that
+// the group has no capacity, but only once and not after a minute: it asks the group again.
+func TestOldRefusals(t *testing.T) {
+	for name, c := range map[string]struct {
+		after  time.Duration // from the refusal to the next call
+		knows  bool          // that the group has no capacity
+		refuse bool
+	}{
+		"a call at once":                {0, false, true},
+		"a call at once that knows":     {0, true, true},
+		"a call after minutes":          {3 * time.Minute, false, false},
+		"a call after minutes, unasked": {3 * time.Minute, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				defer time.Sleep(time.Minute) // for calls that are still under way
+				w := newWorld(1, 5)
+				w.latency, w.boot, w.fails = 10*time.Millisecond, time.Second, map[string]bool{"group-0": true}
+				p := w.provider()
+				r := w.request("a")
+				if res := p.Launch(t.Context(), []cloud.LaunchRequest{r})[0]; res.Err != nil || res.ProviderID != "" {
+					t.Fatalf("have %+v, want a machine that is to come", res)
+				}
+				time.Sleep(10 * time.Second)
+				if _, err := p.List(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				w.mu.Lock()
+				w.fails = nil
+				w.mu.Unlock()
+				time.Sleep(c.after)
+				again := r
+				if c.knows {
+					again.Unavailable = map[cloud.OfferingKey]bool{{InstanceType: "type-group-0", Zone: "none", CapacityType: model.OnDemand}: true}
+				}
+				err := p.Launch(t.Context(), []cloud.LaunchRequest{again})[0].Err
+				if (err != nil) != (c.refuse || c.knows) || c.refuse != strings.Contains(fmt.Sprint(err), "out of stock") {
+					t.Errorf("have %v; want that the claim learns of the failed machine: %t", err, c.refuse)
+				}
+				if err := p.Launch(t.Context(), []cloud.LaunchRequest{r})[0].Err; err != nil {
+					t.Errorf("have %v, want that the group is asked again", err)
+				}
+				w.launch(t, p, "a")
 			})
 		})
 	}

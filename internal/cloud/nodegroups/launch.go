@@ -80,6 +80,10 @@ func (p *Provider) launch(ctx context.Context, r *cloud.LaunchRequest) (cloud.La
 	}
 	var missing []cloud.OfferingKey
 	for _, o := range options {
+		if kept, ok := p.queueOf(o.group).takeRefusal(r.ClaimUID, p.clock.Now()); ok {
+			p.refuse(r.ClaimUID, o.keyOf(kept.full), kept.err)
+			continue
+		}
 		if o.group != waits && r.IsUnavailable(o.key, o.label) {
 			missing = append(missing, o.keyOf(false))
 			continue
@@ -132,6 +136,17 @@ func (p *Provider) refuse(uid string, k cloud.OfferingKey, why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refused[uid], p.why[uid] = append(p.refused[uid], k), why
+}
+
+// forgetRefusals forgets the refusals of a claim that is not launched again.
+func (p *Provider) forgetRefusals(uid string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.refused, uid)
+	delete(p.why, uid)
+	for _, q := range p.queues {
+		q.takeRefusal(uid, p.clock.Now())
+	}
 }
 
 func sortedKeys(keys []cloud.OfferingKey) []cloud.OfferingKey {

@@ -154,6 +154,9 @@ func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, mem
 			delete(p.absent, id)
 		}
 		p.mu.Unlock()
+		for _, id := range ended {
+			p.forgetRefusals(g.Owned[id].UID)
+		}
 	}
 	var stuck []string
 	for _, m := range members {
@@ -242,10 +245,10 @@ func (p *Provider) endMachines(ctx context.Context, name string, ids []string) [
 		return fail(err)
 	}
 	errs := make([]error, len(ids))
-	var end []string
+	var end, claims []string // machines, and claims that are not launched again
 	gaveUp := false
 	if err := p.update(ctx, func(r *record) {
-		end, gaveUp = nil, false
+		end, claims, gaveUp = nil, nil, false
 		g, _ := r.group(name)
 		for i, id := range ids {
 			errs[i] = nil
@@ -256,6 +259,7 @@ func (p *Provider) endMachines(ctx context.Context, name string, ids []string) [
 				}
 				delete(g.Open, uid)
 				r.end(uid, p.clock.Now())
+				claims = append(claims, uid)
 				g.Surplus++
 				gaveUp = true
 				continue
@@ -272,10 +276,13 @@ func (p *Provider) endMachines(ctx context.Context, name string, ids []string) [
 			}
 			m.Ending = true
 			g.Owned[id] = m
-			end = append(end, id)
+			end, claims = append(end, id), append(claims, m.UID)
 		}
 	}); err != nil {
 		return fail(err)
+	}
+	for _, uid := range claims {
+		p.forgetRefusals(uid)
 	}
 	if gaveUp {
 		if _, err := p.settle(ctx, q, nil); err != nil {

@@ -145,7 +145,7 @@ type queue struct {
 
 	mu       sync.Mutex
 	pending  []*ask
-	refusals map[string]outcome // by claim uid: what it has not been told yet
+	refusals map[string]refusal // by claim uid: what it has not been told yet
 	running  bool
 	settled  time.Time // when the group was last brought together with its claims
 	raised   time.Time // when its size was last raised
@@ -205,6 +205,12 @@ type outcome struct {
 	full    bool   // the group has as many as it may
 	refused bool   // the server has none
 	err     error
+}
+
+// refusal is an outcome that a claim is told by its next call, unless it is too old by then.
+type refusal struct {
+	outcome
+	at time.Time
 }
 
 // adoptable is a group whose machines may get claims that were made for them: it had them before a class selected it, or the server replaced others by

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,8 @@ const (
 	gatherMore = 150 * time.Millisecond
 	// settleTime is how long, besides the time of a call, a group's target may not show what the server was asked for.
 	settleTime = 10 * time.Second
+	// refusalFor is how long a refusal is kept for a claim that does not ask. The group may have capacity again after that.
+	refusalFor = time.Minute
 )
 
 // A group is looked at again for claims that wait for its machines after half the time since it was raised, within these bounds.
@@ -59,9 +62,6 @@ func (p *Provider) queueOf(name string) *queue {
 // ask asks a group for a machine. Claims that ask at the same time are served together, and on when their context ends: the
 // claim's next call tells.
 func (p *Provider) ask(ctx context.Context, q *queue, a *ask, following int) (outcome, error) {
-	if o, ok := q.takeRefusal(a.uid); ok {
-		return o, nil
-	}
 	a.done = make(chan outcome, 1)
 	q.mu.Lock()
 	q.pending = append(q.pending, a)
@@ -76,8 +76,8 @@ func (p *Provider) ask(ctx context.Context, q *queue, a *ask, following int) (ou
 	q.mu.Unlock()
 	select {
 	case o := <-a.done:
-		if refusal, ok := q.takeRefusal(a.uid); ok {
-			return refusal, nil
+		if kept, ok := q.takeRefusal(a.uid, p.clock.Now()); ok {
+			return kept.outcome, nil
 		}
 		return o, nil
 	case <-ctx.Done():
@@ -85,35 +85,36 @@ func (p *Provider) ask(ctx context.Context, q *queue, a *ask, following int) (ou
 	}
 }
 
-// keepRefusals keeps what claims are to be told that do not ask now, or may not wait for the answer.
-func (q *queue) keepRefusals(answers map[string]outcome) {
+// keepRefusals stores refusals for claims whose Launch call is not waiting, and drops those that are older than refusalFor.
+func (q *queue) keepRefusals(answers map[string]outcome, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	maps.DeleteFunc(q.refusals, func(_ string, r refusal) bool { return now.Sub(r.at) >= refusalFor })
 	for uid, o := range answers {
 		if o.refused || o.full {
 			if q.refusals == nil {
-				q.refusals = map[string]outcome{}
+				q.refusals = map[string]refusal{}
 			}
-			q.refusals[uid] = o
+			q.refusals[uid] = refusal{o, now}
 		}
 	}
 }
 
-// takeRefusal returns what a claim is to be told, once.
-func (q *queue) takeRefusal(uid string) (outcome, bool) {
+// takeRefusal returns and removes the stored refusal of a claim.
+func (q *queue) takeRefusal(uid string, now time.Time) (refusal, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	o, ok := q.refusals[uid]
+	r, ok := q.refusals[uid]
 	delete(q.refusals, uid)
-	return o, ok
+	return r, ok && now.Sub(r.at) < refusalFor
 }
 
-// isRefused reports whether a claim is to be told that the group has no machine for it.
-func (q *queue) isRefused(uid string) bool {
+// isRefused reports whether a refusal of a claim is stored.
+func (q *queue) isRefused(uid string, now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	_, ok := q.refusals[uid]
-	return ok
+	r, ok := q.refusals[uid]
+	return ok && now.Sub(r.at) < refusalFor
 }
 
 // serve serves the claims of a group until none asks.
@@ -163,10 +164,10 @@ type change struct {
 // lost, the target may lag, and the process that asked may have ended since.
 func (p *Provider) settle(ctx context.Context, q *queue, asks []*ask) (map[string]outcome, error) {
 	asks = slices.DeleteFunc(slices.Clone(asks), func(a *ask) bool { // the group has answered while they waited
-		return q.isRefused(a.uid) || slices.ContainsFunc(p.refusals(a.uid), func(k cloud.OfferingKey) bool { return k.Group == labelOf(q.name) })
+		return q.isRefused(a.uid, p.clock.Now()) || slices.ContainsFunc(p.refusals(a.uid), func(k cloud.OfferingKey) bool { return k.Group == labelOf(q.name) })
 	})
 	answers, err := p.settleOnce(ctx, q.name, asks)
-	q.keepRefusals(answers)
+	q.keepRefusals(answers, p.clock.Now())
 	return answers, err
 }
 
