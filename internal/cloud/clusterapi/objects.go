@@ -88,9 +88,12 @@ type object struct {
 		Replicas        int64              `json:"replicas"`
 		UpdatedReplicas *int64             `json:"updatedReplicas"` // v1beta1
 		Conditions      []metav1.Condition `json:"conditions"`
-		FailureReason   string             `json:"failureReason"` // v1beta1
-		FailureMessage  string             `json:"failureMessage"`
-		Deprecated      struct {
+		NodeRef         struct {
+			Name string `json:"name"`
+		} `json:"nodeRef"` // of a Machine that has, or had, a node
+		FailureReason  string `json:"failureReason"` // v1beta1
+		FailureMessage string `json:"failureMessage"`
+		Deprecated     struct {
 			V1Beta1 struct {
 				FailureReason  string `json:"failureReason"`
 				FailureMessage string `json:"failureMessage"`

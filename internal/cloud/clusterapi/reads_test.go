@@ -97,6 +97,47 @@ func BenchmarkRefresh(b *testing.B) {
 	}
 }
 
+// patches is a management cluster that accepts changes, makes none, and remembers of which objects.
+type patches struct {
+	*clusterapitest.Answers
+	mu   sync.Mutex
+	made []string // paths
+}
+
+func (p *patches) Patch(_ context.Context, path string, _ []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.made = append(p.made, path)
+	return nil
+}
+
+// TestFailedMachines: of two Machines that have failed and that no claim has, the one that never had a node is removed. The other is left to be adopted:
+// pods may be on its node.
+func TestFailedMachines(t *testing.T) {
+	const at = clusterapitest.Core + "/v1beta2/namespaces/default/machines"
+	for _, failed := range []string{`"phase":"Failed"`, `"phase":"Running","failureReason":"UpdateError"`} {
+		a, _ := clusterapitest.Fleet(1, 2)
+		machines := strings.Split(a.Texts[at], `"phase":"Running"`)
+		a.Texts[at] = machines[0] + failed + machines[1] + failed + `,"nodeRef":{"name":"group-00-1"}` + machines[2]
+		kept := &cloudtest.Record{}
+		if _, err := kept.Swap(t.Context(), "", `{"groups":{"group-00":{}}}`); err != nil {
+			t.Fatal(err)
+		}
+		api := &patches{Answers: a}
+		p := clusterapi.New(clusterapi.Config{Namespace: "default", Name: "workload"}, api, kept, state.New().Resources(), cloud.Wall{}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		if _, err := p.Offerings(t.Context(), nil, groupClass()); err != nil {
+			t.Fatal(err)
+		}
+		list, err := p.List(t.Context())
+		if err != nil || len(list) != 1 || list[0].ProviderID != "kwok://group-00-1" || list[0].Class != "groups" {
+			t.Errorf("%s: have %v, %v; want the Machine that has a node, to be adopted", failed, list, err)
+		}
+		if have, want := strings.Join(api.made, " "), at+"/group-00-0 "+strings.Replace(at, "machines", "machinedeployments", 1)+"/group-00"; have != want {
+			t.Errorf("%s: changes of %q, want %q: the Machine that never had a node is removed", failed, have, want)
+		}
+	}
+}
+
 // TestRollingOut: a group is left alone while its Machines are replaced, not when kubelets tell another version than the template: Cluster API says
 // RollingOut then too, for good.
 func TestRollingOut(t *testing.T) {

@@ -301,7 +301,7 @@ func (s *server) membersOf(o *object, machines []object) (out []nodegroups.Membe
 		if m.isFailed() {
 			one.Code, one.Message = phaseFailed, m.failure()
 		}
-		one.Running = m.Spec.ProviderID != "" && !one.Deleting && one.Code == ""
+		one.Running = m.Spec.ProviderID != "" && !one.Deleting && (one.Code == "" || m.Status.NodeRef.Name != "")
 		out = append(out, one)
 	}
 	return out

@@ -137,6 +137,30 @@ func TestMachinesOfOthers(t *testing.T) {
 	}
 }
 
+// TestErrorsOfRunningMachines: running machines report an error, that of a claim and one that somebody else has asked for. Both stay, and the latter is
+// matched to a claim like any machine that runs.
+func TestErrorsOfRunningMachines(t *testing.T) {
+	s := &externalgrpctest.Server{}
+	name := s.AddGroup("small", "a", model.OnDemand, 2, 0.1)
+	w := newWorld(t, s)
+	p := w.provider()
+	w.comes(p, "a")
+	s.Grow(name, 1)
+	s.Break(name)
+	for range 3 {
+		list, err := p.List(t.Context())
+		if err != nil || len(list) != 1 || list[0].ClaimUID != "a" || list[0].Gone {
+			t.Errorf("have %v, %v; want the machine of claim a", list, err)
+		}
+	}
+	if target, machines := s.Size(name); target != 2 || machines != 2 {
+		t.Errorf("the group is to have %d machines and has %d, want 2: %v", target, machines, s.Calls())
+	}
+	if have, want := w.comes(p, "b").ProviderID, s.EverMade()[1]; have != want {
+		t.Errorf("claim b has machine %s, want %s", have, want)
+	}
+}
+
 // TestServerGone: a server that does not answer gives errors that name the call, and nothing is taken to have ended.
 func TestServerGone(t *testing.T) {
 	s := &externalgrpctest.Server{}

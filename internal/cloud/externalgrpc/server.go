@@ -92,7 +92,7 @@ func (s *server) Members(ctx context.Context, group string) ([]nodegroups.Member
 		case protocol.InstanceStatus_instanceDeleting:
 			m.Deleting = true
 		case protocol.InstanceStatus_instanceRunning, protocol.InstanceStatus_unspecified:
-			m.Running = m.Code == "" && !isPlaceholder(m.ID)
+			m.Running = !isPlaceholder(m.ID)
 		}
 		if m.ID != "" {
 			out = append(out, m)

@@ -6,6 +6,7 @@ package nodegroups_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +18,8 @@ import (
 )
 
 // TestFailures: all machines of the cheapest group fail, those of claims and those that somebody else asks for. Each claim gets a machine of the next
-// group and costs one failed machine at most, whether it waits for its answers or not, and no failed machine is left.
+// group and costs one failed machine at most, whether it waits for its answers or not. No failed machine is left, except those of the group's minimum
+// size. A machine that runs and has an error stays, whether a claim has it or not.
 func TestFailures(t *testing.T) {
 	draws := 60
 	if os.Getenv("DOVETAIL_SOAK") == "1" {
@@ -26,7 +28,7 @@ func TestFailures(t *testing.T) {
 	for seed := range draws {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(uint64(seed), 20, 20)
+				w := newWorld(uint64(seed), 20, 20, 2)
 				w.latency, w.boot, w.fails = w.drawn(400*time.Millisecond), w.drawn(20*time.Second), map[string]bool{"group-0": true}
 				if seed%3 == 2 {
 					w.lose = 0.2
@@ -35,6 +37,15 @@ func TestFailures(t *testing.T) {
 				if seed%2 == 1 {
 					p = wholeWorld{w}.provider()
 				}
+				w.launch(t, p, "kept", "type-group-2")
+				w.grow("group-2", 1)
+				time.Sleep(time.Minute)
+				w.mu.Lock()
+				w.ill = map[string]bool{"group-2": true}
+				least := int64(seed % 8 / 4)
+				w.groups["group-0"].min = least
+				w.mu.Unlock()
+				time.Sleep(time.Minute)
 				n := 1 + seed%5
 				var asking sync.WaitGroup
 				for i := range n {
@@ -62,11 +73,11 @@ func TestFailures(t *testing.T) {
 				w.grow("group-0", strays) // no claim waits for any
 				time.Sleep(time.Minute)
 				lists(30)
-				if have, want := w.failed, n+2*strays; w.lose == 0 && have > want {
-					t.Errorf("%d machines failed for %d claims and %d that somebody else asked for", have, n, 2*strays)
+				if have, want := w.failed, n+2*strays+int(least); w.lose == 0 && have > want {
+					t.Errorf("%d machines failed for %d claims, %d that somebody else asked for and a minimum of %d", have, n, 2*strays, least)
 				}
 				w.mu.Lock()
-				for name, want := range map[string]int{"group-0": 0, "group-1": n} {
+				for name, want := range map[string]int{"group-0": int(least), "group-1": n, "group-2": 2} {
 					if g := w.groups[name]; len(g.machines) != want || g.target != int64(want) {
 						t.Errorf("%s is to have %d machines and has %v, want %d", name, g.target, g.machines, want)
 					}
@@ -81,6 +92,34 @@ func TestFailures(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFailureOfOthers: a claim waits for its machine, and one that somebody else has asked for fails before that comes. The claim gets its machine.
+func TestFailureOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(time.Minute) // for calls that are still under way
+		w := newWorld(1, 5, 5)
+		w.latency, w.boot = 10*time.Millisecond, 20*time.Second
+		p := w.provider()
+		first, r := w.launch(t, p, "first"), w.request("a")
+		if res := p.Launch(t.Context(), []cloud.LaunchRequest{r})[0]; res.Err != nil || res.ProviderID != "" {
+			t.Fatalf("have %+v, want a machine that is to come", res)
+		}
+		w.mu.Lock()
+		w.fails, w.boot = map[string]bool{"group-0": true}, 0
+		w.mu.Unlock()
+		w.grow("group-0", 1)
+		if _, err := p.List(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if have := w.machines(); len(have) != 2 || w.failed != 1 {
+			t.Fatalf("there are machines %q, want two of claims; %d have failed, want 1", have, w.failed)
+		}
+		second := w.launch(t, p, "a")
+		if have, want := w.machines(), slices.Sorted(slices.Values([]string{first, second})); !slices.Equal(have, want) {
+			t.Errorf("there are machines %q, want those of claims, %q", have, want)
+		}
+	})
 }
 
 // TestOldRefusals: a claim's machine fails while its Launch call is not waiting. The claim learns so from its next call, even if it knows by then that

@@ -83,6 +83,20 @@ func (r *groupReader) hasMachines(name string) bool {
 	return f != nil && f.target > 0
 }
 
+// minOf returns the minimum size of a group when it was last read; 0 if it was not.
+func (r *groupReader) minOf(name string) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.snapshot != nil {
+		for _, g := range r.snapshot.groups {
+			if g.Name == name {
+				return g.Min
+			}
+		}
+	}
+	return 0
+}
+
 // forget has the groups read anew the next time: one was changed.
 func (p *Provider) forget() {
 	p.reader.mu.Lock()

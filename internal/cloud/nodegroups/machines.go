@@ -38,7 +38,7 @@ func (p *Provider) list(ctx context.Context) ([]model.Instance, error) {
 	adoptables := p.adoptables()
 	names := slices.Collect(maps.Keys(adoptables))
 	for name, g := range r.Groups {
-		if _, is := adoptables[name]; !is && (len(g.Owned)+len(g.Open) > 0 || g.Surplus+g.Broken > 0 || p.reader.hasMachines(name)) {
+		if _, is := adoptables[name]; !is && (len(g.Owned)+len(g.Open)+len(g.Failed) > 0 || g.Surplus > 0 || p.reader.hasMachines(name)) {
 			names = append(names, name)
 		}
 	}
@@ -164,7 +164,7 @@ func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, mem
 			stuck = append(stuck, m.ID)
 		}
 	}
-	failed := !replacing && (g.Broken > 0 || slices.ContainsFunc(members, g.isFailed))
+	failed := !replacing && (len(g.Failed) > 0 || slices.ContainsFunc(members, g.isFailed))
 	if g.Surplus == 0 && !surplus && !failed && len(stuck) == 0 {
 		return nil
 	}

@@ -29,7 +29,9 @@ type groupRecord struct {
 	Target   int64 `json:"target,omitempty"`
 	TargetAt int64 `json:"targetAt,omitempty"`
 	Surplus  int64 `json:"surplus,omitempty"` // how many machines may come that nobody waits for any more
-	Broken   int64 `json:"broken,omitempty"`  // how many machines that have failed are to be removed
+	// Failed are machines that have failed, by provider id: when the server was last asked to end each, in Unix milliseconds; 0: it was not, as the group
+	// would be smaller than its minimum size.
+	Failed map[string]int64 `json:"failed,omitempty"`
 }
 
 type openClaim struct {
@@ -70,13 +72,17 @@ func (r *record) group(name string) (*groupRecord, bool) {
 	if g.Owned == nil {
 		g.Owned = map[string]machine{}
 	}
+	if g.Failed == nil {
+		g.Failed = map[string]int64{}
+	}
 	return g, ok
 }
 
-// isFailed reports whether the server reports an error of a machine that no claim has and that was not there before.
+// isFailed reports whether a machine that no claim has and that was not there before has an error and never ran. A machine that runs is not ended for its
+// error: pods may be on it.
 func (g *groupRecord) isFailed(m Member) bool {
 	_, owned := g.Owned[m.ID]
-	return m.Code != "" && !m.Deleting && !owned && !slices.Contains(g.Foreign, m.ID)
+	return m.Code != "" && !m.Running && !m.Deleting && !owned && !slices.Contains(g.Foreign, m.ID)
 }
 
 // isAdoptable reports whether a claim may be made for a machine that no claim has. As long as claims wait for the group or machines are to be given

@@ -47,11 +47,13 @@ type world struct {
 	same    bool              // the groups are of one instance type
 	fails   map[string]bool   // groups whose machines fail
 	failed  int               // how many machines have failed
+	ill     map[string]bool   // groups whose running machines have an error
 }
 
 type group struct {
-	max      int64
-	fails    map[string]bool // machines that fail
+	min, max int64
+	fails    map[string]bool      // machines that fail
+	ended    map[string]time.Time // when the end of a machine that fails was last requested
 	price    int64
 	target   int64
 	targets  []change // earlier targets
@@ -66,7 +68,7 @@ type change struct {
 func newWorld(seed uint64, max ...int64) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), groups: map[string]*group{}, claims: map[string]bool{}}
 	for i, n := range max {
-		w.groups[fmt.Sprintf("group-%d", i)] = &group{max: n, price: int64(100 * (i + 1)), machines: map[string]time.Time{}, fails: map[string]bool{}}
+		w.groups[fmt.Sprintf("group-%d", i)] = &group{max: n, price: int64(100 * (i + 1)), machines: map[string]time.Time{}, fails: map[string]bool{}, ended: map[string]time.Time{}}
 	}
 	return w
 }
@@ -177,7 +179,7 @@ func (w *world) Groups(ctx context.Context) (out []nodegroups.Group, err error) 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for name, g := range w.groups {
-		out = append(out, nodegroups.Group{Name: name, Max: g.max})
+		out = append(out, nodegroups.Group{Name: name, Min: g.min, Max: g.max})
 	}
 	return out, err
 }
@@ -219,8 +221,11 @@ func (w *world) Members(ctx context.Context, name string) (out []nodegroups.Memb
 	}
 	for id, ready := range g.machines {
 		m := nodegroups.Member{ID: id, Running: !time.Now().Before(ready)}
-		if m.Running && w.groups[name].fails[id] {
+		switch {
+		case m.Running && g.fails[id]:
 			m.Running, m.Code, m.Message = false, "Failed", "out of stock"
+		case m.Running && w.ill[name]:
+			m.Code, m.Message = "Ill", "its disk is full"
 		}
 		out = append(out, m)
 	}
@@ -249,8 +254,19 @@ func (w *world) Lower(ctx context.Context, name string, by int64) error {
 }
 
 func (w *world) End(ctx context.Context, name string, ids []string) error {
+	w.mu.Lock()
+	g := w.groups[name]
+	if g.target-int64(len(ids)) < g.min {
+		w.wrong = append(w.wrong, fmt.Sprintf("%s has %d of at least %d machines, and is to end %q", name, g.target, g.min, ids))
+	}
+	for _, id := range ids {
+		if g.fails[id] && time.Since(g.ended[id]) < 14*time.Second { // a call has 5 seconds, and the target 10 more
+			w.wrong = append(w.wrong, fmt.Sprintf("%s is to end %s again after %s", name, id, time.Since(g.ended[id])))
+		}
+		g.ended[id] = time.Now()
+	}
+	w.mu.Unlock()
 	return w.changes(ctx, "End", name, func() error {
-		g := w.groups[name]
 		for _, id := range ids {
 			if _, ok := g.machines[id]; !ok {
 				return &nodegroups.CallError{Kind: cloud.Unknown, Err: errors.New("no such machine")}

@@ -154,7 +154,7 @@ type change struct {
 	uids   []string // of the claims for which, the youngest last
 	lower  int64    // by how much it is to be lowered, for machines that have not come
 	remove []string // machines that came for nobody
-	broken []string // machines that the server reports errors of
+	broken []string // machines that have failed
 }
 
 // settle brings a group and its open claims together, and returns the outcome for claims, by uid. The caller has the group's turn.
@@ -188,14 +188,14 @@ func (p *Provider) settleOnce(ctx context.Context, name string, asks []*ask) (ma
 	if len(todo.broken)+len(todo.remove) > 0 {
 		if err := p.deleteMachines(ctx, name, slices.Concat(todo.broken, todo.remove)); err != nil {
 			p.log.Warn("machines of a node group without a NodeClaim can't be deleted now", "group", name, "error", err)
-		} else if err := p.settled(ctx, name, int64(len(todo.remove)), true); err != nil {
+		} else if err := p.settled(ctx, name, int64(len(todo.remove))); err != nil {
 			return answers, err
 		}
 	}
 	if todo.lower > 0 {
 		if err := p.server.Lower(ctx, name, todo.lower); err != nil {
 			p.log.Warn("size of a node group can't be lowered now; unneeded machines are deleted when they start", "group", name, "by", todo.lower, "error", err)
-		} else if err := p.settled(ctx, name, todo.lower, false); err != nil {
+		} else if err := p.settled(ctx, name, todo.lower); err != nil {
 			return answers, err
 		}
 	}
@@ -242,15 +242,12 @@ func (p *Provider) notRaised(ctx context.Context, name string, todo change, answ
 	return nil
 }
 
-// settled takes machines that nobody waits for off the record; mended: and those that have failed.
-func (p *Provider) settled(ctx context.Context, name string, n int64, mended bool) error {
+// settled notes in the record that the server has made a group smaller, n of it for machines that nobody waits for.
+func (p *Provider) settled(ctx context.Context, name string, n int64) error {
 	p.forget()
 	return p.update(ctx, func(r *record) {
 		g, _ := r.group(name)
 		g.Surplus = max(0, g.Surplus-n)
-		if mended {
-			g.Broken = 0
-		}
 		g.Target, g.TargetAt = 0, 0
 	})
 }
@@ -289,6 +286,7 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Memb
 	open := g.openClaims()
 	var alive int64 // members that are somebody's
 	var free []string
+	var failed []Member
 	for _, m := range members {
 		has, owned := g.Owned[m.ID]
 		switch {
@@ -297,14 +295,8 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Memb
 		case m.Deleting || has.Ending:
 		case owned || foreign[m.ID]:
 			alive++
-		case g.isFailed(m): // it was to be the machine of the youngest claim
-			todo.broken = append(todo.broken, m.ID)
-			if len(open) > 0 {
-				last := open[len(open)-1]
-				open = open[:len(open)-1]
-				delete(g.Open, last)
-				answers[last] = outcome{refused: true, err: fmt.Errorf("group %s: machine %s: %s: %s", name, m.ID, m.Code, m.Message)}
-			}
+		case g.isFailed(m):
+			failed = append(failed, m)
 		case m.Running && len(open) > 0:
 			uid := open[0]
 			open = open[1:]
@@ -316,15 +308,24 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Memb
 			free = append(free, m.ID)
 		}
 	}
-	g.Broken = int64(len(todo.broken))
+	count, end, news := p.noteFailed(name, g, failed, target, now)
+	todo.broken = end
 	size := target
 	if g.Target > target && now.Sub(time.UnixMilli(g.TargetAt)) < settleTime+p.timeout {
 		size = g.Target
 	} else {
 		g.Target, g.TargetAt = 0, 0
 	}
-	coming := max(0, size-alive-int64(len(todo.broken)))
+	coming := max(0, size-alive-count)
 	need := int64(len(open)) - coming
+	for _, m := range news { // each was to be the machine of the youngest claim, unless another is to come for that
+		if need > 0 {
+			last := open[len(open)-1]
+			open, need = open[:len(open)-1], need-1
+			delete(g.Open, last)
+			answers[last] = outcome{refused: true, err: fmt.Errorf("group %s: machine %s: %s: %s", name, m.ID, m.Code, m.Message)}
+		}
+	}
 	g.Surplus = min(g.Surplus, max(0, -need)) // others may have grown the group since
 	switch {
 	case need > 0 && len(asks) > 0:
@@ -344,6 +345,31 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Memb
 		todo.lower = n - int64(len(todo.remove))
 	}
 	return answers, todo
+}
+
+// noteFailed notes machines that have failed. It returns how many of them still count for the size of their group, which of those are to be ended now, and
+// which a claim has to learn of. The server has just been asked to end the others.
+func (p *Provider) noteFailed(name string, g *groupRecord, failed []Member, target int64, now time.Time) (count int64, end []string, news []Member) {
+	least, noted := p.reader.minOf(name), g.Failed
+	g.Failed = map[string]int64{}
+	for _, m := range failed {
+		at, ok := noted[m.ID]
+		if ok && now.Sub(time.UnixMilli(at)) < settleTime+p.timeout { // the reply may be late
+			g.Failed[m.ID] = at
+			continue
+		}
+		count++
+		isEnded := target-int64(len(end)) > least
+		if isEnded {
+			g.Failed[m.ID], end = now.UnixMilli(), append(end, m.ID)
+		} else {
+			g.Failed[m.ID] = 0
+		}
+		if isEnded && at > 0 || !ok { // not one that was kept for the minimum size: a claim has learned of that
+			news = append(news, m)
+		}
+	}
+	return count, end, news
 }
 
 // openClaims are the uids of the open claims of a group, oldest first.

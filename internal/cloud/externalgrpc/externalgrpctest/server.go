@@ -78,6 +78,16 @@ func (s *Server) Grow(name string, by int32) {
 	_, _ = s.named(name)
 }
 
+// Break gives an error to each machine of a group. Machines that run go on.
+func (s *Server) Break(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, m := range s.groups[name].machines {
+		s.groups[name].machines[i] = &protocol.Instance{Id: m.Id, Status: &protocol.InstanceStatus{InstanceState: m.Status.InstanceState,
+			ErrorInfo: &protocol.InstanceErrorInfo{ErrorCode: "DiskFull", ErrorMessage: "its disk is full"}}}
+	}
+}
+
 // EverMade returns the ids of all machines that there ever were.
 func (s *Server) EverMade() []string {
 	s.mu.Lock()
