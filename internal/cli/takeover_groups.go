@@ -29,10 +29,13 @@ func handGroupsOver(ctx context.Context, out io.Writer, f *handoverFlags, releas
 		return err
 	}
 	cloud := f.cloud
-	args, err := client.ControllerArgs(ctx)
+	var args []string
+	if cloud == "" || cloud == cloudClusterAPI {
+		args, err = client.ControllerArgs(ctx)
+	}
 	var none *kubeclient.NoController
 	var missing *kubeclient.MissingRole
-	if err != nil && f.cloud == "" && !errors.As(err, &none) && !errors.As(err, &missing) { // then it is AWS that is tried
+	if err != nil && cloud == "" && !errors.As(err, &none) && !errors.As(err, &missing) { // then it is AWS that is tried
 		return err
 	}
 	if cloud == "" {

@@ -180,5 +180,6 @@ func (readOnlyCluster) Claimed(context.Context, plan.Terminate) (bool, error) {
 
 // Event implements Cluster.
 func (readOnlyCluster) Event(string, string, string, string, bool, string, string) {}
-func (readOnlyCluster) WriteReported(string, string, string, string, plan.WriteReport) {
-}
+
+// WriteReported implements Cluster.
+func (readOnlyCluster) WriteReported(string, string, string, string, plan.WriteReport) {}

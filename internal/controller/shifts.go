@@ -56,14 +56,14 @@ func (zs *zonalShifts) update(quiet bool) (next time.Time) {
 	for _, s := range now {
 		next = model.EarlierOf(next, s.Until)
 	}
-	if read != zs.read {
+	isOther := !slices.Equal(now, zs.known)
+	if isOther || read != zs.read {
 		zs.read = read
 		zs.state.SetZonalShifts(now, read)
 	}
-	if !slices.Equal(now, zs.known) {
+	if isOther {
 		was := zs.known
 		zs.known = now
-		zs.state.SetZonalShifts(now, read)
 		zs.offerings.markUnavailable()
 		for _, s := range now {
 			if model.ShiftFrom(was, s.Zone) == nil {

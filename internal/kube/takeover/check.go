@@ -187,7 +187,7 @@ func (t *NodePools) chartValues(ctx context.Context, pools []string) string {
 			return "--set cloud=kwok --set machines=URL"
 		}
 	}
-	return "--set cloud=aws --set settings.clusterName=CLUSTER"
+	return AWSTerms().Chart
 }
 
 // checkPool checks a pool and its node class. begun says that an earlier run stopped in the middle.
