@@ -5,6 +5,8 @@ package cloud
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sort"
 	"sync"
@@ -102,14 +104,19 @@ func (s *SetAside) expire() {
 
 // Launch implements Provider. The requests are told what is set aside now, so that nobody asks for that again.
 func (s *SetAside) Launch(ctx context.Context, requests []LaunchRequest) []LaunchResult {
-	known := s.now()
+	known, shifts := s.now(), s.zonalShifts()
 	told := slices.Clone(requests)
-	shifted := s.shiftedZones()
+	var shifted []string
+	for _, z := range shifts {
+		shifted = append(shifted, z.Zone)
+	}
 	for i := range told {
 		told[i].Unavailable, told[i].ShiftedZones = known, shifted
 	}
 	results := s.Provider.Launch(ctx, told)
-	for _, r := range results {
+	for i := range results {
+		r := &results[i]
+		r.Err = nameShifts(r.Err, shifts)
 		found := r.Unavailable
 		if KindOf(r.Err) == InsufficientCapacity {
 			found = slices.Concat(found, OfferingsOf(r.Err))
@@ -128,12 +135,41 @@ func (s *SetAside) zonalShifts() []model.ZonalShift {
 	return nil
 }
 
-// shiftedZones returns the zones that are shifted away from now.
-func (s *SetAside) shiftedZones() (out []string) {
-	for _, z := range s.zonalShifts() {
-		out = append(out, z.Zone)
+// nameShifts returns the error of a launch. If it lacks capacity, offerings in zones that the cluster is shifted away from are left out, and the error
+// says why nothing was launched there.
+func nameShifts(err error, shifts []model.ZonalShift) error {
+	var lacks *Error
+	if !errors.As(err, &lacks) || lacks.Kind != InsufficientCapacity {
+		return err
 	}
-	return out
+	out := *lacks
+	out.Offerings = nil
+	isIn := make([]bool, len(shifts)) // by shift: the launch allows an offering in the zone
+	for _, k := range lacks.Offerings {
+		at := slices.IndexFunc(shifts, func(z model.ZonalShift) bool { return z.Zone == k.Zone })
+		if at < 0 {
+			out.Offerings = append(out.Offerings, k)
+			continue
+		}
+		isIn[at] = true
+	}
+	if len(out.Offerings) == len(lacks.Offerings) {
+		return err
+	}
+	if len(out.Offerings) == 0 {
+		out.Err = nil // no capacity was asked for
+	}
+	for i := range shifts {
+		if !isIn[i] {
+			continue
+		}
+		shift := fmt.Errorf("nothing is launched in zone %s: the cluster is shifted away from it until %s", shifts[i].Zone, shifts[i].EndText())
+		if out.Err != nil {
+			shift = fmt.Errorf("%w; %w", out.Err, shift)
+		}
+		out.Err = shift
+	}
+	return &out
 }
 
 // now returns the offerings set aside now; nil: none.

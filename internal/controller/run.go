@@ -56,7 +56,7 @@ func New(c *Controller) *Controller {
 	c.teacher = &capacityTeacher{edges: e, offerings: c.offerings, taught: map[learned]int64{}}
 	c.instances = &instanceLister{edges: e, teacher: c.teacher, onlyLooks: c.onlyLooks}
 	c.interruptions = &interruptionListener{edges: e, lanes: c.lanes, offerings: c.offerings}
-	c.shifts = &zonalShifts{edges: e, offerings: c.offerings, read: true, told: map[shiftOfPool]model.ZonalShift{}}
+	c.shifts = &zonalShifts{edges: e, offerings: c.offerings, read: true, told: map[shiftOfPool]model.ZonalShift{}, apart: map[shiftOfPool]*model.NodePool{}}
 	c.demand = demandhistory.New(c.Log, c.Metrics.Registerer(), c.Histories, c.Past)
 	c.savings = savingskeeper.New(c.Log, c.Savings)
 	if c.Decisions != nil {

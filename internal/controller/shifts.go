@@ -28,6 +28,7 @@ type zonalShifts struct {
 	known []model.ZonalShift               // by zone
 	read  bool                             // they are those in effect
 	told  map[shiftOfPool]model.ZonalShift // of which an event on the NodePool has told
+	apart map[shiftOfPool]*model.NodePool  // NodePools that can't launch in the zone, as they were when that was found
 }
 
 // shiftOfPool is a zonal shift away from a zone in which a NodePool, by its uid, can launch.
@@ -67,7 +68,7 @@ func (zs *zonalShifts) update(quiet bool) (next time.Time) {
 		zs.offerings.markUnavailable()
 		for _, s := range now {
 			if model.ShiftFrom(was, s.Zone) == nil {
-				zs.log.Warn("zonal shift has begun: nothing is launched in the zone, and nodes there are left unchanged", "zone", s.Zone, "zoneID", s.ZoneID, "shift", s.ID, "until", untilText(s))
+				zs.log.Warn("zonal shift has begun: nothing is launched in the zone, and nodes there are left unchanged", "zone", s.Zone, "zoneID", s.ZoneID, "shift", s.ID, "until", s.EndText())
 			}
 		}
 		for _, s := range was {
@@ -75,6 +76,9 @@ func (zs *zonalShifts) update(quiet bool) (next time.Time) {
 				zs.log.Info("zonal shift has ended: nodes are launched in the zone again", "zone", s.Zone, "zoneID", s.ZoneID, "shift", s.ID)
 			}
 		}
+	}
+	if len(now) == 0 {
+		clear(zs.apart)
 	}
 	if !quiet && (len(now) > 0 || len(zs.told) > 0) {
 		zs.tell(now)
@@ -97,20 +101,16 @@ func (zs *zonalShifts) tell(now []model.ZonalShift) {
 	for _, s := range now {
 		for _, p := range pools {
 			key := shiftOfPool{p.UID, s.Zone}
-			if _, told := zs.told[key]; !told && !p.Deleting && offersIn(p, s.Zone) {
+			if _, told := zs.told[key]; told || p.Deleting || zs.apart[key] == p {
+				continue
+			}
+			if zs.apart[key] = p; offersIn(p, s.Zone) {
 				zs.told[key] = s
-				zs.cluster.Event("NodePool", "", p.Name, p.UID, true, zonalShiftActive, "Nothing is launched in zone "+s.Zone+" ("+s.ZoneID+"): the cluster is shifted away from it until "+untilText(s))
+				delete(zs.apart, key)
+				zs.cluster.Event("NodePool", "", p.Name, p.UID, true, zonalShiftActive, "Nothing is launched in zone "+s.Zone+" ("+s.ZoneID+"): the cluster is shifted away from it until "+s.EndText())
 			}
 		}
 	}
-}
-
-// untilText is when a shift ends.
-func untilText(s model.ZonalShift) string {
-	if s.Until.IsZero() {
-		return "AWS ends the autoshift"
-	}
-	return s.Until.Format(time.RFC3339)
 }
 
 // offersIn reports whether a NodePool may launch something in a zone, available now or not.

@@ -231,7 +231,7 @@ func marketRemedies(pool *model.NodePool) []plan.Change {
 	var list []choice
 	for _, t := range allowedTypes(pool) {
 		for i := range t.Offerings {
-			if o := &t.Offerings[i]; !o.Available && pool.MayBuyOffering(o) {
+			if o := &t.Offerings[i]; o.LacksCapacity() && pool.MayBuyOffering(o) {
 				list = append(list, choice{plan.Machine{Type: t.Name, Zone: o.Zone, CapacityType: o.CapacityType}, o.PriceMicro})
 			}
 		}

@@ -115,17 +115,21 @@ func mayBeUnreachable(in *Input) bool {
 	return len(in.Instances) == 0 && (in.Shift != nil || in.ShiftsUnread)
 }
 
-// EndsWithShift reports whether a launched claim is deleted while the cluster is shifted away from its zone, so that its pods get a node in another zone.
-// It is not if its node has registered. Nor is it if somebody else has chosen the zone, of which more may come: a node group, or who launched the
-// machine that it adopts.
-func EndsWithShift(c *model.Claim) bool {
-	return !c.Is(Registered) && c.NodeGroup() == "" && c.Annotations[model.AnnotationAdopt] == ""
+// YieldsToShift reports whether a launched claim holds nothing for its pods while the cluster is shifted away from its zone, so that they get a node in
+// another zone. It does if its node has been initialized. It also does if somebody else has chosen the zone, of which more may come: a node group, or
+// who launched the machine that it adopts.
+func YieldsToShift(c *model.Claim) bool {
+	return !c.Is(Initialized) && c.NodeGroup() == "" && c.Annotations[model.AnnotationAdopt] == ""
 }
 
+// isYielding reports whether a claim holds nothing for its pods now because of a zonal shift. Its node stays reserved, so that no pod is bound there.
+func isYielding(in *Input) bool { return in.Shift != nil && YieldsToShift(in.Claim) }
+
 // deleteIfShiftedAway deletes a claim of a NodePool whose node has not joined if the cluster is shifted away from its zone, and reports whether it did.
+// A node that has registered stays.
 func deleteIfShiftedAway(in *Input, out *Output) bool {
 	c := in.Claim
-	if in.Shift == nil || in.Pool == nil || !EndsWithShift(c) || len(in.Nodes) > 0 {
+	if in.Pool == nil || c.Is(Registered) || !isYielding(in) || len(in.Nodes) > 0 {
 		return false
 	}
 	out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.ZonalShift, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name), Detail: plan.ShiftOf(in.Shift)}})

@@ -109,7 +109,7 @@ func registerNode(in *Input, n *model.Node, u *plan.UpdateNode) {
 	u.AddFinalizer = !n.HasFinalizer
 	u.OwnerClaim, u.OwnerUID = c.Name, c.UID
 	u.RemoveTaints = append(u.RemoveTaints, unregisteredTaint)
-	if c.Reserved && (in.Awaited > 0 || in.Daemons.Pods > 0) {
+	if c.Reserved && (in.Awaited > 0 || in.Daemons.Pods > 0 || isYielding(in)) {
 		u.AddTaints = append(u.AddTaints, reservationTaint(c))
 		u.DaemonsOnly = in.Daemons.KeptOff && !isCordoned(n)
 	}

@@ -26,7 +26,7 @@ func isCordoned(n *model.Node) bool {
 // the reservation ends.
 func advanceReservation(in *Input, n *model.Node, ready bool, u *plan.UpdateNode, out *Output) {
 	t := reservationTaint(in.Claim)
-	if !hasTaint(n.Taints, t) {
+	if !hasTaint(n.Taints, t) || isYielding(in) {
 		return
 	}
 	usable := ready && in.Claim.Is(Initialized) // else something else keeps pods out, and no time runs

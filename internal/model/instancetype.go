@@ -76,7 +76,7 @@ type Offering struct {
 	Zone         string
 	CapacityType string      // on-demand, spot, reserved
 	PriceMicro   int64       // micro-dollars per hour
-	Available    bool        // false: set aside, out of capacity
+	Available    bool        // false: set aside, out of capacity, or in a zone that the cluster is shifted away from
 	Shift        *ZonalShift // Available false: the zonal shift away from Zone; nil: there is none
 	Quota        string      // Available false: the reached quota of the account that it would count against, and what to do; empty: none is known
 	Labels       Labels      // further labels the node will bear, e.g. a reservation id; may be nil
@@ -87,6 +87,9 @@ type Offering struct {
 	PriceOverlay   string // the NodeOverlay that sets PriceMicro; empty: it is the provider's price
 	ListPriceMicro int64  // with PriceOverlay: the provider's price
 }
+
+// LacksCapacity reports whether the cloud has no capacity for an offering now. Of one in a zone that the cluster is shifted away from nobody knows.
+func (o *Offering) LacksCapacity() bool { return !o.Available && o.Shift == nil }
 
 // AllowOffering reports whether requirements allow an offering's zone and capacity type.
 func (rs Requirements) AllowOffering(o *Offering) bool {

@@ -13,6 +13,14 @@ type ZonalShift struct {
 	Until  time.Time // when it expires; zero: when the cloud ends it
 }
 
+// EndText returns when the shift ends: an instant, or that the cloud decides it.
+func (z *ZonalShift) EndText() string {
+	if z.Until.IsZero() {
+		return "the cloud ends it"
+	}
+	return z.Until.UTC().Format(time.RFC3339)
+}
+
 // ShiftFrom returns the zonal shift away from a zone; nil: there is none.
 func ShiftFrom(list []ZonalShift, zone string) *ZonalShift {
 	for i := range list {

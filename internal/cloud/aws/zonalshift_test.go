@@ -221,11 +221,13 @@ func TestZonalShift(t *testing.T) {
 	launch := func(uid string, zones ...string) cloud.LaunchResult {
 		return x.provider.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: uid, ClaimUID: uid, Class: class(""), Zones: zones, CapacityTypes: []string{model.OnDemand}}})[0]
 	}
-	if res := launch("only", "us-east-1c"); cloud.KindOf(res.Err) != cloud.InsufficientCapacity || x.books().Calls["ec2:CreateFleet"].Count != 0 {
+	shift := "nothing is launched in zone us-east-1c: the cluster is shifted away from it until " + want.EndText()
+	if res := launch("only", "us-east-1c"); cloud.KindOf(res.Err) != cloud.InsufficientCapacity || res.Err.Error() != "launch only: insufficient capacity: "+shift || x.books().Calls["ec2:CreateFleet"].Count != 0 {
 		t.Errorf("a claim for the zone alone is answered %v after %d requests", res.Err, x.books().Calls["ec2:CreateFleet"].Count)
 	}
 	x.fault(awstest.Fault{Kind: machines.OutOfCapacity, Zone: "us-east-1a"}, awstest.Fault{Kind: machines.OutOfCapacity, Zone: "us-east-1b"})
-	if res := launch("any"); cloud.KindOf(res.Err) != cloud.InsufficientCapacity || len(x.books().Alive) != 0 {
+	if res := launch("any"); cloud.KindOf(res.Err) != cloud.InsufficientCapacity || len(x.books().Alive) != 0 ||
+		res.Err.Error() != "launch any: insufficient capacity of m5.large/us-east-1a/on-demand, m5.large/us-east-1b/on-demand: "+shift {
 		t.Errorf("without capacity in the other zones a claim is answered %+v", res)
 	}
 	x.control("DELETE", "faults", nil, nil)
@@ -261,7 +263,7 @@ func TestZonalShiftsEnded(t *testing.T) {
 }
 
 // TestZonalShiftUnread: where ARC can't be asked, what was read stays until it expires, nodes are launched all the same, and the log says what to
-// do, once.
+// do, once. After thirty failures in a row, nothing waits for an answer.
 func TestZonalShiftUnread(t *testing.T) {
 	for _, c := range []struct{ name, action, code, says string }{
 		{"no right to ask ARC", "GetManagedResource", "AccessDeniedException", "allow arc-zonal-shift:GetManagedResource"},
@@ -283,6 +285,17 @@ func TestZonalShiftUnread(t *testing.T) {
 			}
 			if log := x.log.String(); strings.Count(log, "zonal shifts can't be read") != 1 || !strings.Contains(log, c.says) {
 				t.Errorf("want that the log says once %q:\n%s", c.says, log)
+			}
+			if c.name == "a failure" { // three reads have failed
+				for n := 4; n <= 30; n++ {
+					x.after(10 * time.Second)
+					if _, read := source.ZonalShifts(); read != (n == 30) {
+						t.Fatalf("after %d failed reads the shifts count as read: %t", n, read)
+					}
+				}
+			}
+			if log := x.log.String(); strings.Contains(log, "continues without them") != (c.name == "a failure") {
+				t.Errorf("the log says that it continues: %t\n%s", c.name != "a failure", log)
 			}
 			x.control("DELETE", "faults", nil, nil)
 			x.after(30 * time.Second)
@@ -396,7 +409,8 @@ func TestGroupZonalShift(t *testing.T) {
 		}
 	}
 	request := cloud.LaunchRequest{ClaimName: "a", ClaimUID: "a", ClaimCreated: clock.Now(), Pool: "workers", Class: groupClass(tagged), Zones: []string{"us-east-1c"}}
-	if res := p.Launch(t.Context(), []cloud.LaunchRequest{request})[0]; cloud.KindOf(res.Err) != cloud.InsufficientCapacity || a.books().Calls["autoscaling:SetDesiredCapacity"].Count != 0 {
+	const shift = "nothing is launched in zone us-east-1c: the cluster is shifted away from it until the cloud ends it"
+	if res := p.Launch(t.Context(), []cloud.LaunchRequest{request})[0]; cloud.KindOf(res.Err) != cloud.InsufficientCapacity || res.Err.Error() != "launch a: insufficient capacity: "+shift || a.books().Calls["autoscaling:SetDesiredCapacity"].Count != 0 {
 		t.Errorf("a claim for the zone is answered %+v after %d changes", res, a.books().Calls["autoscaling:SetDesiredCapacity"].Count)
 	}
 	if res := get(t, p, clock, "b"); res.Err != nil || res.Zone == "us-east-1c" {

@@ -123,7 +123,7 @@ func (s *shortages) pool(name string) *poolShort {
 	var missing []missingOffering
 	for _, t := range pool.Types {
 		for i := range t.Offerings {
-			if o := &t.Offerings[i]; !o.Available && o.Remaining < 0 {
+			if o := &t.Offerings[i]; o.LacksCapacity() && o.Remaining < 0 {
 				missing = append(missing, missingOffering{t, o.CapacityType, o.PriceMicro})
 			}
 		}

@@ -155,6 +155,9 @@ func (rt *Reservations) holdsCapacity(c *model.Claim, n *model.Node) (holds bool
 	if !c.Deleting.IsZero() || len(c.Slots) == 0 && (!isUnreserved(c) || c.Is(lifecycle.Initialized)) || rt.Interruptions[c.Name] != nil || lifecycle.IsRebooting(c) {
 		return false, time.Time{}
 	}
+	if n != nil && lifecycle.YieldsToShift(c) && rt.Snapshot.ShiftFrom(c.Labels[model.LabelZone]) != nil {
+		return false, time.Time{}
+	}
 	if !cluster.IsRegistered(n) {
 		return !c.Is("Registered"), time.Time{} // not there yet; a node that was there and is gone holds nothing
 	}

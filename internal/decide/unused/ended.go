@@ -115,7 +115,7 @@ func (rd *reader) endLaunch(c *model.Claim, served map[cluster.SlotKey]bool) (ou
 }
 
 // newEnded returns what is to be remembered of a launch that has ended, but for whom it was made; false: nothing. Nothing
-// was launched if there was no capacity, or the node class was not ready. A zonal shift that ends a launch says nothing of its pods.
+// was launched if there was no capacity, or the node class was not ready. A zonal shift that takes the pods of a launch away says nothing of them.
 func (rd *reader) newEnded(c *model.Claim) (Ended, bool) {
 	p := rd.Pool(c.Pool)
 	if p == nil || rd.IsForeign(c) || c.Annotations[cluster.AnnotationHost] != "" || c.Annotations[model.AnnotationAdopt] != "" {
@@ -124,7 +124,7 @@ func (rd *reader) newEnded(c *model.Claim) (Ended, bool) {
 	if h := c.Annotations[model.AnnotationPoolHash]; h != "" && p.Hash != "" && h != p.Hash {
 		return Ended{}, false // it was launched as something else
 	}
-	if rd.Snapshot.ShiftFrom(c.Labels[model.LabelZone]) != nil && lifecycle.EndsWithShift(c) {
+	if rd.Snapshot.ShiftFrom(c.Labels[model.LabelZone]) != nil && lifecycle.YieldsToShift(c) {
 		return Ended{}, false // pods can still be launched for in other zones
 	}
 	if f, ok := rd.Snapshot.Failures[c.UID]; ok && c.ProviderID == "" {

@@ -48,7 +48,7 @@ type offerTally struct {
 	shift                *problem.Offer // the cheapest in a zone that is shifted away from
 	full                 *problem.Offer // the cheapest that passes, of a node group that may not grow
 	other                bool           // one passes that is not of such a group
-	scarce               bool           // one passes that is in no such zone and has no capacity
+	scarce               int            // offers that pass, are in no such zone and have no capacity
 }
 
 // addTooSmall notes an offer that is too small for the class.
@@ -104,7 +104,7 @@ func (t *offerTally) addAllowed(o *problem.Offer) {
 	case shifted && (t.shift == nil || o.Price < t.shift.Price):
 		t.shift = o
 	case !shifted:
-		t.scarce = true
+		t.scarce++
 		if o.Offering.Quota != "" && (t.quota == nil || o.Price < t.quota.Price) {
 			t.quota = o
 		}
@@ -137,12 +137,12 @@ func (t *offerTally) reason() *plan.Reason {
 		return t.barred
 	case t.allowed == 0 && t.elsewhere && keptVolume(t.class) != nil:
 		return keptVolume(t.class)
-	case t.allowed == 0 && t.shift != nil && !t.scarce:
+	case t.allowed == 0 && t.shift != nil && t.scarce == 0:
 		return &plan.Reason{Code: plan.ZonalShift, Detail: plan.ShiftOf(t.shift.Offering.Shift)}
 	case t.allowed == 0 && !t.other:
 		return groupFull(t.full.Offering)
 	case t.allowed == 0:
-		full := plan.OfOutOfCapacity{SetAside: t.have}
+		full := plan.OfOutOfCapacity{SetAside: t.scarce}
 		if t.quota != nil {
 			full.Quota = plan.Words(t.quota.Offering.Quota)
 		}

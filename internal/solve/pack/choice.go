@@ -114,7 +114,7 @@ const (
 
 // isMissing reports whether the pods of a bin may use an offer, but it has no capacity now.
 func (s *Choices) isMissing(b *Bin, o *problem.Offer) bool {
-	return !o.Offering.Available && o.Quantity < 0 && s.offerPassesAll(b, o)
+	return o.Offering.LacksCapacity() && o.Quantity < 0 && s.offerPassesAll(b, o)
 }
 
 // countMissing counts the missing offers that are interchangeable with one of them. A launch tells only of the offerings that its claim

@@ -31,6 +31,9 @@ const (
 	repeatWarning = time.Hour        // the same warning is logged again after this time
 )
 
+// maxFailures is after how many failed reads in a row nothing waits for the first one that succeeds: five to ten minutes.
+const maxFailures = 30
+
 // Watcher knows the zonal shifts of the cluster. All methods are safe for concurrent use.
 type Watcher struct {
 	aws  *awsapi.Account
@@ -38,12 +41,13 @@ type Watcher struct {
 
 	mu     sync.Mutex
 	read   bool               // it was tried at least once
-	known  bool               // it has succeeded, or failed with an error that only a change of configuration or permissions fixes
+	known  bool               // it has succeeded, has failed maxFailures times, or has failed with an error that only a change of configuration or permissions fixes
 	shifts []model.ZonalShift // as last read, by zone; replaced, never changed
 
 	// Of the holder of turn.
 	cluster string            // ARN; empty: not read yet
 	zones   map[string]string // names by id; empty: the account has no subnet there
+	failed  int               // reads in a row, up to maxFailures
 	warned  string            // the last warning
 	warnAt  time.Time
 }
@@ -65,7 +69,7 @@ func (w *Watcher) Shifts() []model.ZonalShift {
 }
 
 // IsKnown reports whether decisions may rely on Shifts: they have been read, or reading them fails until somebody changes the configuration or
-// permissions, and nothing waits for that.
+// permissions, or has failed maxFailures times, and nothing waits for that.
 func (w *Watcher) IsKnown() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,13 +145,18 @@ func (w *Watcher) update(ctx context.Context) time.Duration {
 	found, err := w.find(ctx)
 	interval, known := readInterval, err == nil
 	if err == nil {
-		w.warned = ""
+		w.warned, w.failed = "", 0
 	} else if !errors.Is(ctx.Err(), context.Canceled) {
 		var advice *adviceError
-		if known = errors.As(err, &advice); !known {
+		known = errors.As(err, &advice)
+		if w.failed = min(w.failed+1, maxFailures); !known && w.failed < maxFailures {
 			interval = retryInterval
 		}
 		w.warn(err)
+		if !known && w.failed == maxFailures && !w.IsKnown() {
+			w.aws.Log.Warn("zonal shifts could not be read; Dovetail continues without them, and instances that EC2 does not list count as terminated", "attempts", maxFailures)
+			known = true
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
