@@ -31,7 +31,7 @@ var awsVariables = []struct{ flag, variable string }{
 	{"cluster-name", "CLUSTER_NAME"}, {"cluster-endpoint", "CLUSTER_ENDPOINT"}, {"cluster-ca-bundle", "CLUSTER_CA_BUNDLE"},
 	{"interruption-queue", "INTERRUPTION_QUEUE"}, {"vm-memory-overhead-percent", "VM_MEMORY_OVERHEAD_PERCENT"}, {"reserved-enis", "RESERVED_ENIS"},
 	{"isolated-vpc", "ISOLATED_VPC"}, {"disable-dry-run", "DISABLE_DRY_RUN"}, {"enable-zonal-shift", "ENABLE_ZONAL_SHIFT"}, {"ami-refresh-interval", "AMI_REFRESH_INTERVAL"},
-	{"subnet-refresh-interval", "SUBNET_REFRESH_INTERVAL"}, {"default-instance-profile", "AWS_DEFAULT_INSTANCE_PROFILE"},
+	{"subnet-refresh-interval", "SUBNET_REFRESH_INTERVAL"}, {"security-group-refresh-interval", "SECURITY_GROUP_REFRESH_INTERVAL"}, {"default-instance-profile", "AWS_DEFAULT_INSTANCE_PROFILE"},
 }
 
 func (f *awsFlags) add(g *pflag.FlagSet) {
@@ -51,6 +51,7 @@ func (f *awsFlags) add(g *pflag.FlagSet) {
 	g.BoolVar(&c.ZonalShift, "enable-zonal-shift", false, "Launch nothing in zones that an ARC zonal shift moves the EKS cluster away from, and leave nodes there unchanged until it ends. Needs arc-zonal-shift:GetManagedResource (ENABLE_ZONAL_SHIFT)")
 	g.DurationVar(&c.AMIRefresh, "ami-refresh-interval", c.AMIRefresh, "How long discovered AMIs are cached (AMI_REFRESH_INTERVAL)")
 	g.DurationVar(&c.SubnetRefresh, "subnet-refresh-interval", c.SubnetRefresh, "How long discovered subnets are cached (SUBNET_REFRESH_INTERVAL)")
+	g.DurationVar(&c.SecurityGroupRefresh, "security-group-refresh-interval", c.SecurityGroupRefresh, "How long discovered security groups are cached (SECURITY_GROUP_REFRESH_INTERVAL)")
 }
 
 // read takes in the environment and says what is wrong with the settings.

@@ -175,7 +175,7 @@ func runController(c *cobra.Command, f *controllerFlags) error {
 	ctl.Account().Headroom = keeper.MicroPerHour
 	registry.MustRegister(headrooms.NewMetrics(keeper), savingskeeper.NewMetrics(ctl.Account()))
 	p := &controllerProcess{flags: f, settings: s, client: cluster, objects: objects, actor: actor, ctl: ctl, refresh: refresh, headrooms: keeper,
-		deletionCosts: &deletioncosts.Keeper{Loop: ctl, Store: actor, On: s.deletionCosts, Log: s.log}, failed: make(chan error, 5)}
+		deletionCosts: &deletioncosts.Keeper{Loop: ctl, Store: actor, On: s.deletionCosts, Log: s.log, Metrics: deletioncosts.NewMetrics(registry)}, failed: make(chan error, 5)}
 	return p.run(ctx, registry)
 }
 

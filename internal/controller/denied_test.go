@@ -268,7 +268,7 @@ func TestRefusedTogether(t *testing.T) {
 				}
 				ctx, end := context.WithCancel(t.Context())
 				defer end()
-				go (&deletioncosts.Keeper{Loop: k, Store: k, On: true, Log: slog.New(slog.DiscardHandler)}).Run(ctx)
+				go (&deletioncosts.Keeper{Loop: k, Store: k, On: true, Log: slog.New(slog.DiscardHandler), Metrics: deletioncosts.NewMetrics(prometheus.NewRegistry())}).Run(ctx)
 				time.Sleep(4 * time.Hour)
 				if n := len(r.events); n < 15 || n > 30 || !strings.Contains(r.events[n-1], fmt.Sprintf(" of this Pod and %d others: ", nodes*pods-1)) {
 					t.Errorf("told is in four hours:\n%s", strings.Join(r.events, "\n"))

@@ -60,7 +60,7 @@ func (d *driftChecker) checkDrift(ctx context.Context, now time.Time, snap *mode
 		ctx, cancel := context.WithTimeout(ctx, d.config.CallLimit)
 		defer cancel()
 		reasons, err := drifter.Drifted(ctx, queries)
-		d.metrics.CountCall("IsDrifted", time.Since(now), err)
+		d.metrics.CountCall("IsDrifted", "", time.Since(now), err)
 		d.emit(func(s *state.State) {
 			d.asking = false
 			if err != nil {

@@ -130,7 +130,7 @@ func (nc *nodeClasses) endNodeClass(ctx context.Context, now time.Time, k *state
 		if ctx.Err() != nil && err != nil {
 			return // the loop has ended; whoever comes next asks again
 		}
-		nc.metrics.CountCall("EndClass", time.Since(now), err)
+		nc.metrics.CountCall("EndClass", "", time.Since(now), err)
 		nc.emit(func(*state.State) {
 			now := time.Now()
 			e.asking = false

@@ -54,7 +54,7 @@ func (li *instanceLister) listInstances(ctx context.Context, now time.Time, snap
 			ctx = cloud.LookOnly(ctx)
 		}
 		list, err := li.provider.List(ctx)
-		li.metrics.CountCall("List", time.Since(now), err)
+		li.metrics.CountCall("List", "", time.Since(now), err)
 		li.emit(func(s *state.State) {
 			li.listing = false
 			if err != nil {

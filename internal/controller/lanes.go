@@ -48,6 +48,14 @@ func classOf(c *model.Claim) nodeClass {
 	return nodeClass{c.ClassGroup, c.ClassKind, c.ClassName, c.Labels[model.LabelNodeGroup]}
 }
 
+// poolOf returns the NodePool of a claim; empty: it has none, or is not known.
+func poolOf(c *model.Claim) string {
+	if c == nil {
+		return ""
+	}
+	return c.Pool
+}
+
 // findLane returns the lane of a name, which holds width calls at once where it is made by this.
 func (l *callLanes) findLane(name lane, width int) chan struct{} {
 	places := l.byName[name]

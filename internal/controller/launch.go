@@ -79,7 +79,7 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 		defer cancel()
 		res := la.provider.Launch(cctx, []cloud.LaunchRequest{req})[0]
 		work.End(res.Err, false)
-		la.metrics.CountCall("Create", time.Since(now), res.Err)
+		la.metrics.CountCall("Create", req.Pool, time.Since(now), res.Err)
 		if res.Err != nil {
 			la.emit(func(s *state.State) { la.takeLaunchFailure(s, a, res.Err) })
 			return

@@ -140,7 +140,7 @@ func (of *offerings) askOfferings(ctx context.Context, now time.Time, p *model.N
 				err = serr
 			}
 		}
-		of.metrics.CountCall("GetInstanceTypes", time.Since(now), err)
+		of.metrics.CountCall("GetInstanceTypes", p.Name, time.Since(now), err)
 		of.emit(func(s *state.State) { of.takeOfferings(s, info, class, types, status, err) })
 	}()
 }

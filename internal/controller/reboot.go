@@ -32,7 +32,7 @@ func (c *Controller) rebootInstance(ctx context.Context, now time.Time, a plan.R
 			return 0, err
 		}
 		err = r.Reboot(ctx, a.ProviderID)
-		c.Metrics.CountCall("Reboot", time.Since(begin), err)
+		c.Metrics.CountCall("Reboot", poolOf(claim), time.Since(begin), err)
 		switch cloud.KindOf(err) {
 		case cloud.None, cloud.NotFound: // one that is gone is found to be by the list of instances
 			return version, nil

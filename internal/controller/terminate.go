@@ -37,7 +37,7 @@ func (c *Controller) terminateInstance(ctx context.Context, a plan.Terminate) {
 			}
 		}
 		err := c.Provider.Terminate(ctx, []string{a.ProviderID})[0]
-		c.Metrics.CountCall("Delete", time.Since(begin), err)
+		c.Metrics.CountCall("Delete", poolOf(cl), time.Since(begin), err)
 		if cloud.KindOf(err) == cloud.NotFound {
 			return 0, nil
 		}

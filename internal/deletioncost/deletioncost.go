@@ -38,6 +38,7 @@ const (
 // Write sets the deletion cost of one pod.
 type Write struct {
 	Namespace, Pod, UID string
+	Node                string // it is on
 	Cost                string // a 32-bit integer; empty: ours is removed
 }
 
@@ -132,7 +133,7 @@ func (l *Planner) Answer(now time.Time, uid string, refused bool) {
 
 // write returns what gives a pod its node's cost; ok is false if there is nothing to write.
 func write(p *model.Pod, want string) (w Write, ok bool) {
-	w = Write{Namespace: p.Namespace, Pod: p.Name, UID: p.UID}
+	w = Write{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Node: p.Node}
 	have := p.OwnDeletionCost
 	switch {
 	case p.IsVirtual() || !p.Deleting.IsZero() || p.Terminal:

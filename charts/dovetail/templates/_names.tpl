@@ -145,6 +145,7 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
   (list "ENABLE_ZONAL_SHIFT" $s.enableZonalShift)
   (list "AMI_REFRESH_INTERVAL" $s.amiRefreshInterval)
   (list "SUBNET_REFRESH_INTERVAL" $s.subnetRefreshInterval)
+  (list "SECURITY_GROUP_REFRESH_INTERVAL" $s.securityGroupRefreshInterval)
   (list "AWS_DEFAULT_INSTANCE_PROFILE" $s.defaultInstanceProfile)
   (list "BATCH_IDLE_DURATION" $s.batchIdleDuration)
   (list "BATCH_MAX_DURATION" $s.batchMaxDuration)
@@ -211,9 +212,6 @@ cluster-autoscaler-status
 {{- end }}
 {{- if $s.enableDRA }}
   settings.enableDRA: true    devices that pods claim are counted with either value
-{{- end }}
-{{- if $s.securityGroupRefreshInterval }}
-  settings.securityGroupRefreshInterval: {{ $s.securityGroupRefreshInterval }}    not read: security groups are read every 5 minutes
 {{- end }}
 {{- range $gate, $on := $s.awsFeatureGates }}
 {{- if and $on (not (has $gate (list "nodeClassCEL" "rebootForRepair"))) }}

@@ -36,10 +36,11 @@ type Store interface {
 
 // Keeper keeps the deletion costs of pods.
 type Keeper struct {
-	Loop  Loop
-	Store Store
-	On    bool // the feature gate PodDeletionCostManagement; off: what was written before is removed
-	Log   *slog.Logger
+	Loop    Loop
+	Store   Store
+	On      bool // the feature gate PodDeletionCostManagement; off: what was written before is removed
+	Log     *slog.Logger
+	Metrics *Metrics
 
 	planner deletioncost.Planner
 }
@@ -63,11 +64,14 @@ func (k *Keeper) write(ctx context.Context, s *model.Snapshot) {
 	written, failed := 0, error(nil)
 	var answers []plan.WriteAnswer
 	defer func() { k.Loop.WritesTold("set the deletion cost of", "Pod", answers) }()
-	for _, w := range k.planner.Plan(time.Now(), s, !k.On) {
+	writes := k.planner.Plan(time.Now(), s, !k.On)
+	k.Metrics.setPending(s, writes)
+	for _, w := range writes {
 		err := k.Store.WriteDeletionCost(ctx, w)
 		if ctx.Err() != nil {
 			return
 		}
+		k.Metrics.count(err)
 		answers = append(answers, plan.WriteAnswer{Namespace: w.Namespace, Name: w.Pod, UID: w.UID, Err: err})
 		gone := errors.Is(err, plan.ErrGone)
 		k.planner.Answer(time.Now(), w.UID, err != nil && !gone)

@@ -7,9 +7,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dovetail-sh/dovetail/internal/deletioncost"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -24,6 +27,8 @@ type cluster struct {
 	tries   map[string]int        // by uid of a pod
 	minutes map[int64]map[string]bool
 	told    map[string]error // what came of writes, by uid of a pod
+	to      *prometheus.Registry
+	metrics *Metrics
 }
 
 func (c *cluster) WritesTold(_, _ string, answers []plan.WriteAnswer) {
@@ -33,9 +38,10 @@ func (c *cluster) WritesTold(_, _ string, answers []plan.WriteAnswer) {
 }
 
 func newCluster(nodes int) *cluster {
-	c := &cluster{snap: &model.Snapshot{Pools: []*model.NodePool{{Name: "p"}}}, pods: map[string]*model.Pod{}, tries: map[string]int{}, minutes: map[int64]map[string]bool{}, told: map[string]error{}}
+	c := &cluster{snap: &model.Snapshot{Pools: []*model.NodePool{{Name: "p"}}}, pods: map[string]*model.Pod{}, tries: map[string]int{}, minutes: map[int64]map[string]bool{}, told: map[string]error{}, to: prometheus.NewRegistry()}
+	c.metrics = NewMetrics(c.to)
 	for i := range nodes {
-		n := &model.Node{Name: fmt.Sprintf("n%03d", i), Claim: fmt.Sprint("c", i)}
+		n := &model.Node{Name: fmt.Sprintf("n%03d", i), Claim: fmt.Sprint("c", i), Labels: model.Labels{model.LabelNodePool: "p"}}
 		for k := range 2 {
 			uid := fmt.Sprintf("%s-%d", n.Name, k)
 			p := &model.Pod{Namespace: "default", Name: uid, UID: uid, Node: n.Name, Class: &model.Class{}, Owner: model.Owner{Kind: "ReplicaSet", Name: "web", UID: "web"}}
@@ -74,7 +80,7 @@ func (c *cluster) WriteDeletionCost(ctx context.Context, w deletioncost.Write) e
 func (c *cluster) lead(t *testing.T, on bool, d time.Duration) {
 	ctx, kill := context.WithTimeout(t.Context(), d)
 	defer kill()
-	(&Keeper{Loop: c, Store: c, On: on, Log: slog.New(slog.DiscardHandler)}).Run(ctx)
+	(&Keeper{Loop: c, Store: c, On: on, Log: slog.New(slog.DiscardHandler), Metrics: c.metrics}).Run(ctx)
 }
 
 // checkBound fails if pods of more nodes were written to in a minute than may be.
@@ -149,7 +155,25 @@ func TestBoundAndGate(t *testing.T) {
 	})
 }
 
-// TestRefusedPods: pods that refuse to be written to are asked ever more rarely, and cost others nothing.
+// series are the values of a metric by that of its label.
+func (c *cluster) series(t *testing.T, name string) map[string]int {
+	t.Helper()
+	families, err := c.to.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name {
+				out[m.GetLabel()[0].GetValue()] = int(m.GetCounter().GetValue() + m.GetGauge().GetValue())
+			}
+		}
+	}
+	return out
+}
+
+// TestRefusedPods: pods that refuse to be written to are asked ever more rarely, and cost others nothing. Metrics count each write.
 func TestRefusedPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(120)
@@ -158,6 +182,10 @@ func TestRefusedPods(t *testing.T) {
 			for k := range 2 {
 				c.refuses[fmt.Sprintf("n%03d-%d", i, k)] = []error{plan.ErrInvalid, plan.ErrConflict}[k]
 			}
+		}
+		c.lead(t, true, time.Second)
+		if have := c.series(t, "karpenter_pod_deletion_cost_nodes_with_pending_annotation_writes"); len(have) != 1 || have["p"] != deletioncost.MostNodes {
+			t.Errorf("in the first step, nodes to write to: %v", have)
 		}
 		c.lead(t, true, 4*time.Minute)
 		for uid, p := range c.pods {
@@ -174,6 +202,13 @@ func TestRefusedPods(t *testing.T) {
 			if n := c.tries[uid]; n < 5 || n > 15 {
 				t.Errorf("pod %s was asked %d times in an hour", uid, n)
 			}
+		}
+		want := map[string]int{"updated": 120}
+		for uid, err := range c.refuses {
+			want[map[error]string{plan.ErrInvalid: "error", plan.ErrConflict: "skipped_conflict"}[err]] += c.tries[uid]
+		}
+		if have := c.series(t, "karpenter_pod_deletion_cost_pod_annotation_writes_total"); !maps.Equal(have, want) {
+			t.Errorf("counted are %v, want %v", have, want)
 		}
 	})
 }

@@ -224,12 +224,12 @@ var workOfMethod = map[string]string{
 	"Create": workClaims, "Delete": workClaims, "List": workInstances, "GetInstanceTypes": workOfferings, "IsDrifted": workDrift, "EndClass": workClassEnd, "Reboot": workReboot,
 }
 
-// CountCall counts a call to the cloud. Create and Delete are part of work that is counted where it is done.
-func (m *Metrics) CountCall(method string, d time.Duration, err error) {
+// CountCall counts a call to the cloud for a NodePool; empty: for none, or for several. Create and Delete are part of work that is counted where it is done.
+func (m *Metrics) CountCall(method, pool string, d time.Duration, err error) {
 	work := workOfMethod[method]
 	m.cloud.duration.WithLabelValues(work, method, m.cloud.provider).Observe(d.Seconds())
 	if kind := cloud.KindOf(err); kind != cloud.None {
-		m.cloud.errors.WithLabelValues(work, method, m.cloud.provider, cloudErrorLabel(kind)).Inc()
+		m.cloud.errors.WithLabelValues(work, method, m.cloud.provider, cloudErrorLabel(kind), pool).Inc()
 		m.groups.errors.WithLabelValues(groupCloudError).Inc()
 	}
 	if work != workClaims {

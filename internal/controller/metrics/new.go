@@ -31,7 +31,7 @@ func New(to prometheus.Registerer, version string, provider cloud.Traits) *Metri
 	m.cloud = cloudMetrics{
 		provider:            provider.Name,
 		duration:            r.hist("karpenter_cloudprovider_duration_seconds", "Time of calls to the cloud.", durationBuckets(), "controller", "method", "provider"),
-		errors:              r.count("karpenter_cloudprovider_errors_total", "Calls to the cloud that failed.", "controller", "method", "provider", "error"),
+		errors:              r.count("karpenter_cloudprovider_errors_total", "Calls to the cloud that failed.", "controller", "method", "provider", "error", "nodepool"),
 		launchFailures:      r.count("karpenter_cloudprovider_instance_launch_failures_total", "Failed launches, by offering if the cloud names it.", "zone", "zone_id", "capacity_type", "reason"),
 		terminationFailures: r.count("karpenter_cloudprovider_instance_termination_failures_total", "Failed terminations.", "zone", "zone_id"),
 	}

@@ -26,12 +26,13 @@ type Config struct {
 	ZonalShift         bool    // nothing is launched in zones that the cluster is shifted away from
 	KubeletExpressions bool    // spec.kubelet of EC2NodeClasses may have CEL expressions
 
-	DisableDryRun bool          // permissions are not tried out before they are needed
-	AMIRefresh    time.Duration // how old what is known of images may be
-	SubnetRefresh time.Duration // and of subnets
-	TypesRefresh  time.Duration // and of instance types
-	PricesRefresh time.Duration // and of prices
-	GroupRefresh  time.Duration // and of node groups; before one is changed it is asked for anew
+	DisableDryRun        bool          // permissions are not tried out before they are needed
+	AMIRefresh           time.Duration // how old what is known of images may be
+	SubnetRefresh        time.Duration // and of subnets
+	SecurityGroupRefresh time.Duration // and of security groups
+	TypesRefresh         time.Duration // and of instance types
+	PricesRefresh        time.Duration // and of prices
+	GroupRefresh         time.Duration // and of node groups; before one is changed it is asked for anew
 
 	StatusCheckInterval time.Duration // how often EC2's status checks of machines are asked for; 0: never
 }
@@ -39,7 +40,7 @@ type Config struct {
 // DefaultConfig is the configuration that holds where nothing else is said. The cluster's name has no default.
 func DefaultConfig() Config {
 	return Config{
-		VMMemoryOverhead: 0.075, AMIRefresh: time.Minute, SubnetRefresh: time.Minute, TypesRefresh: 12 * time.Hour, PricesRefresh: time.Hour, GroupRefresh: 10 * time.Second,
+		VMMemoryOverhead: 0.075, AMIRefresh: time.Minute, SubnetRefresh: time.Minute, SecurityGroupRefresh: time.Minute, TypesRefresh: 12 * time.Hour, PricesRefresh: time.Hour, GroupRefresh: 10 * time.Second,
 		StatusCheckInterval: time.Minute,
 	}
 }
@@ -55,8 +56,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("vm memory overhead: %v, need a share from 0 to less than 1, such as 0.075 (--vm-memory-overhead-percent or VM_MEMORY_OVERHEAD_PERCENT)", c.VMMemoryOverhead)
 	case c.ReservedENIs < 0:
 		return fmt.Errorf("reserved ENIs: %d, need at least 0 (--reserved-enis or RESERVED_ENIS)", c.ReservedENIs)
-	case c.AMIRefresh <= 0 || c.SubnetRefresh <= 0 || c.TypesRefresh <= 0 || c.PricesRefresh <= 0 || c.GroupRefresh <= 0:
-		return errors.New("refresh intervals must be positive (AMI_REFRESH_INTERVAL, SUBNET_REFRESH_INTERVAL)")
+	case c.AMIRefresh <= 0 || c.SubnetRefresh <= 0 || c.SecurityGroupRefresh <= 0 || c.TypesRefresh <= 0 || c.PricesRefresh <= 0 || c.GroupRefresh <= 0:
+		return errors.New("refresh intervals must be positive (AMI_REFRESH_INTERVAL, SUBNET_REFRESH_INTERVAL, SECURITY_GROUP_REFRESH_INTERVAL)")
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func NewResolver(a *awsapi.Account, store *catalogue.Store) *Resolver {
 	return &Resolver{
 		aws:            a,
 		subnets:        awsapi.NewCache[[]*Subnet](a.Clock, a.Config.SubnetRefresh),
-		securityGroups: awsapi.NewCache[[]SecurityGroup](a.Clock, 5*time.Minute),
+		securityGroups: awsapi.NewCache[[]SecurityGroup](a.Clock, a.Config.SecurityGroupRefresh),
 		reservations:   awsapi.NewCache[[]Reservation](a.Clock, time.Minute),
 		placements:     awsapi.NewCache[*types.PlacementGroup](a.Clock, 5*time.Minute),
 		images:         awsapi.NewCache[[]Image](a.Clock, a.Config.AMIRefresh),
