@@ -26,6 +26,9 @@ type InstanceType struct {
 	Devices       Resources `json:",omitempty"`
 	DeviceOverlay string    `json:",omitempty"`
 
+	// DriverGPUs is how many devices of type gpu its provider says that a DRA driver will publish, by driver. What nodes have published comes before it.
+	DriverGPUs map[string]int64 `json:",omitempty"`
+
 	// Promised is what the provider says is allocatable, where machines of the type came with less: then Allocatable is what those had.
 	Promised Resources
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 
@@ -77,7 +78,7 @@ func (s *server) Describe(ctx context.Context, group string) (nodegroups.Descrip
 		ref := o.Spec.Template.Spec.InfrastructureRef
 		d.problem = cmp.Or(missing, fmt.Sprintf("%s: %s %s/%s: status.infrastructureMachineKind: empty: it has no Machines, by which one node can be removed; use an infrastructure provider with MachinePool Machines, or a MachineDeployment", d.object, ref.Kind, s.namespace, ref.Name))
 	}
-	out := nodegroups.Description{Node: d.node, PriceMicro: d.price(), Options: d.options()}
+	out := nodegroups.Description{Node: d.node, PriceMicro: d.price(), Options: d.options(), CSILimits: d.csiLimits(), Devices: d.devices()}
 	if d.problem == "" && (d.node.Status.Capacity.Cpu().IsZero() || d.node.Status.Capacity.Memory().IsZero()) {
 		d.problem = fmt.Sprintf("%s: annotations %scpu and %smemory: missing, and its infrastructure template does not say status.capacity; set both", d.object, annotationCapacity, annotationCapacity)
 		if missing != "" {
@@ -112,7 +113,7 @@ func (s *server) infrastructure(ctx context.Context, o *object) (t machineTempla
 		return t, "", nil
 	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
 		s.forgetVersion(group)
-		return t, fmt.Sprintf("%s %s/%s: %v", ref.Kind, s.namespace, ref.Name, err), nil
+		return t, fmt.Sprintf("%s %s/%s: %v%s", ref.Kind, s.namespace, ref.Name, err, remedyOf(err)), nil
 	}
 	return t, "", callError("read "+ref.Kind+" "+s.namespace+"/"+ref.Name, err)
 }
@@ -122,6 +123,7 @@ type describer struct {
 	object      string
 	annotations map[string]string
 	node        *corev1.Node
+	gpus        int64
 	problem     string
 }
 
@@ -132,17 +134,35 @@ func (d *describer) bad(key, value, remedy string) {
 	}
 }
 
-// capacity reads the resources of a node.
+// amounts are the annotations that say how much of a resource a node has.
+var amounts = map[string]corev1.ResourceName{"cpu": corev1.ResourceCPU, "memory": corev1.ResourceMemory, "ephemeral-disk": corev1.ResourceEphemeralStorage, "maxPods": corev1.ResourcePods, keyGPUs: resourceGPU}
+
+// resourceGPU stands for the resource that annotation gpu-type names.
+const resourceGPU = corev1.ResourceName("nvidia.com/gpu")
+
+// Annotations under annotationCapacity that are no amounts.
+const (
+	keyGPUs      = "gpu-count"
+	keyGPUType   = "gpu-type"
+	keyDRADriver = "dra-driver"
+	keyCSI       = "csi-driver"
+	keyLabels    = "labels"
+	keyTaints    = "taints"
+)
+
+// capacity reads the resources of a node. With a DRA driver, its GPUs are devices, and a resource only if their type is named as well.
 func (d *describer) capacity(infra machineTemplate) {
 	have := corev1.ResourceList{}
 	maps.Copy(have, infra.Status.Capacity)
-	gpu := corev1.ResourceName("nvidia.com/gpu")
-	if v := d.annotations[annotationCapacity+"gpu-type"]; v != "" {
+	gpu, driver := resourceGPU, d.annotations[annotationCapacity+keyDRADriver]
+	if v := d.annotations[annotationCapacity+keyGPUType]; v != "" {
 		if gpu = corev1.ResourceName(v); len(validation.IsQualifiedName(v)) > 0 {
-			d.bad(annotationCapacity+"gpu-type", v, "use the name of a resource, for example nvidia.com/gpu")
+			d.bad(annotationCapacity+keyGPUType, v, "use the name of a resource, for example nvidia.com/gpu")
 		}
+	} else if driver != "" {
+		gpu = ""
 	}
-	for key, name := range map[string]corev1.ResourceName{"cpu": corev1.ResourceCPU, "memory": corev1.ResourceMemory, "ephemeral-disk": corev1.ResourceEphemeralStorage, "maxPods": corev1.ResourcePods, "gpu-count": gpu} {
+	for key, name := range amounts {
 		text, ok := d.annotations[annotationCapacity+key]
 		if !ok {
 			continue
@@ -152,9 +172,43 @@ func (d *describer) capacity(infra machineTemplate) {
 			d.bad(annotationCapacity+key, text, "use an amount above 0, for example 4 or 16Gi")
 			continue
 		}
-		have[name] = q
+		if key == keyGPUs {
+			d.gpus, name = q.Value(), gpu
+		}
+		if name != "" {
+			have[name] = q
+		}
 	}
 	d.node.Status.Capacity = have
+	if driver != "" && len(validation.IsDNS1123Subdomain(driver)) > 0 {
+		d.bad(annotationCapacity+keyDRADriver, driver, "use the name of a DRA driver, for example gpu.nvidia.com")
+	}
+}
+
+// devices returns how many GPUs a node has that its DRA driver will publish, by driver.
+func (d *describer) devices() map[string]int64 {
+	if driver := d.annotations[annotationCapacity+keyDRADriver]; driver != "" && d.gpus > 0 {
+		return map[string]int64{driver: d.gpus}
+	}
+	return nil
+}
+
+// csiLimits reads how many volumes can be attached to a node, by CSI driver.
+func (d *describer) csiLimits() map[string]int64 {
+	var out map[string]int64
+	for _, pair := range splitList(d.annotations[annotationCapacity+keyCSI]) {
+		driver, text, _ := strings.Cut(pair, "=")
+		n, err := strconv.ParseInt(text, 10, 32)
+		if err != nil || n < 0 || len(validation.IsDNS1123Subdomain(driver)) > 0 {
+			d.bad(annotationCapacity+keyCSI, pair, "use DRIVER=VOLUMES, separated by commas, for example ebs.csi.aws.com=25")
+			continue
+		}
+		if out == nil {
+			out = map[string]int64{}
+		}
+		out[driver] = n
+	}
+	return out
 }
 
 // labels reads the labels of a node. Cluster API sets labels of a template on nodes only in its own domains.
@@ -180,7 +234,7 @@ func (d *describer) labels(o *object, infra machineTemplate) {
 			break
 		}
 	}
-	const key = annotationCapacity + "labels"
+	const key = annotationCapacity + keyLabels
 	for _, pair := range splitList(d.annotations[key]) {
 		k, v, ok := strings.Cut(pair, "=")
 		if !ok || len(validation.IsQualifiedName(k)) > 0 || len(validation.IsValidLabelValue(v)) > 0 {
@@ -195,7 +249,7 @@ func (d *describer) labels(o *object, infra machineTemplate) {
 // taints reads the taints of a node.
 func (d *describer) taints(o *object) {
 	d.node.Spec.Taints = append(d.node.Spec.Taints, o.Spec.Template.Spec.Taints...)
-	const key = annotationCapacity + "taints"
+	const key = annotationCapacity + keyTaints
 	for _, text := range splitList(d.annotations[key]) {
 		at := strings.LastIndexByte(text, ':')
 		name, value, _ := strings.Cut(text[:max(at, 0)], "=")
@@ -232,10 +286,18 @@ func (d *describer) price() int64 {
 	return micro
 }
 
+// Annotations under annotationOption.
+const (
+	optionUtilization    = "scaledownutilizationthreshold"
+	optionGPUUtilization = "scaledowngpuutilizationthreshold"
+	optionUnready        = "scaledownunreadytime"
+	optionProvision      = "maxnodeprovisiontime"
+)
+
 // options reads how a group is scaled.
 func (d *describer) options() *nodegroups.Options {
 	out := &nodegroups.Options{}
-	for name, to := range map[string]**int32{"scaledownutilizationthreshold": &out.UtilizationPercent, "scaledowngpuutilizationthreshold": &out.GPUUtilizationPercent} {
+	for name, to := range map[string]**int32{optionUtilization: &out.UtilizationPercent, optionGPUUtilization: &out.GPUUtilizationPercent} {
 		if text, ok := d.annotations[annotationOption+name]; ok {
 			n, err := dovetailv1alpha1.SharePercent(text)
 			if err != nil {
@@ -245,7 +307,7 @@ func (d *describer) options() *nodegroups.Options {
 			*to = &n
 		}
 	}
-	for name, to := range map[string]*time.Duration{"scaledownunreadytime": &out.Unready, "maxnodeprovisiontime": &out.Provision} {
+	for name, to := range map[string]*time.Duration{optionUnready: &out.Unready, optionProvision: &out.Provision} {
 		if text, ok := d.annotations[annotationOption+name]; ok {
 			v, err := time.ParseDuration(text)
 			if err != nil || v < 0 {

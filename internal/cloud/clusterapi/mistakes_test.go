@@ -30,7 +30,22 @@ func TestMistakes(t *testing.T) {
 	const first = clusterapitest.Infra + "/v1/namespaces/default/kwokmachinetemplates/group-00"
 	annotation := func(key, value string) func(*clusterapitest.Answers) {
 		return func(a *clusterapitest.Answers) {
-			a.Texts[at+"machinedeployments"] = strings.Replace(a.Texts[at+"machinedeployments"], `"annotations":{`, `"annotations":{"`+key+`":"`+value+`",`, 1)
+			text := a.Texts[at+"machinedeployments"]
+			first, rest, _ := strings.Cut(text, "}")
+			for !strings.Contains(first, "dovetail.sh/price-per-hour") { // the last of the annotations of group-00
+				more, after, ok := strings.Cut(rest, "}")
+				if !ok {
+					panic("the fleet has no prices")
+				}
+				first, rest = first+"}"+more, after
+			}
+			a.Texts[at+"machinedeployments"] = first + `,"` + key + `":"` + value + `"}` + rest // of two of one key, the last counts
+		}
+	}
+	status := func(condition string) func(*clusterapitest.Answers) {
+		return func(a *clusterapitest.Answers) {
+			a.Texts[at+"machinedeployments"] = strings.Replace(strings.Replace(a.Texts[at+"machinedeployments"], `"spec":{"replicas"`, `"status":{"conditions":[`+condition+`]},"spec":{"replicas"`, 1),
+				`"failureDomain":"z1",`, `"failureDomain":"z1","bootstrap":{"configRef":{"kind":"KubeadmConfigTemplate","name":"boot"}},`, 1)
 		}
 	}
 	const capacity = "capacity.cluster-autoscaler.kubernetes.io/"
@@ -42,6 +57,7 @@ func TestMistakes(t *testing.T) {
 			a.Texts[clusterapitest.Infra+"/v1/namespaces/default/kwokmachinepools/pool"] = `{"spec":{"template":{"instanceType":"big"}},"status":{` + status + `"capacity":{"cpu":"4","memory":"16Gi"}}}`
 		}
 	}
+	var told strings.Builder
 	for _, c := range []struct {
 		name   string
 		change func(*clusterapitest.Answers)
@@ -51,6 +67,19 @@ func TestMistakes(t *testing.T) {
 		{"fine", func(*clusterapitest.Answers) {}, "", ""},
 		{"cpu", annotation(capacity+"cpu", "four"), `MachineDeployment default/group-00: annotation capacity.cluster-autoscaler.kubernetes.io/cpu: "four": use an amount above 0`, ""},
 		{"no cpu", annotation(capacity+"cpu", "0"), `cpu: "0": use an amount above 0`, ""},
+		{"memory", annotation(capacity+"memory", "16GB"), `annotation capacity.cluster-autoscaler.kubernetes.io/memory: "16GB": use an amount above 0, for example 4 or 16Gi`, ""},
+		{"disk", annotation(capacity+"ephemeral-disk", "-1Gi"), `annotation capacity.cluster-autoscaler.kubernetes.io/ephemeral-disk: "-1Gi": use an amount above 0`, ""},
+		{"pods", annotation(capacity+"maxPods", "all"), `annotation capacity.cluster-autoscaler.kubernetes.io/maxPods: "all": use an amount above 0`, ""},
+		{"gpus", annotation(capacity+"gpu-count", "1 x A100"), `annotation capacity.cluster-autoscaler.kubernetes.io/gpu-count: "1 x A100": use an amount above 0`, ""},
+		{"DRA driver", annotation(capacity+"dra-driver", "NVIDIA"), `annotation capacity.cluster-autoscaler.kubernetes.io/dra-driver: "NVIDIA": use the name of a DRA driver, for example gpu.nvidia.com`, ""},
+		{"CSI driver", annotation(capacity+"csi-driver", "ebs.csi.aws.com=25,disk.csi.azure.com"), `annotation capacity.cluster-autoscaler.kubernetes.io/csi-driver: "disk.csi.azure.com": use DRIVER=VOLUMES`, ""},
+		{"volumes", annotation(capacity+"csi-driver", "ebs.csi.aws.com=many"), `csi-driver: "ebs.csi.aws.com=many": use DRIVER=VOLUMES, separated by commas, for example ebs.csi.aws.com=25`, ""},
+		{"price", annotation("dovetail.sh/price-per-hour", "12 cents"), `annotation dovetail.sh/price-per-hour: "12 cents": use dollars per hour, for example 0.12`, ""},
+		{"minimum", annotation("cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size", "none"), `annotation cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size: "none": use a number of machines, 0 or more`, ""},
+		{"minimum above maximum", annotation("cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size", "200"), `annotation cluster.x-k8s.io/cluster-api-autoscaler-node-group-min-size: 200 is above cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size: 100; lower it`, ""},
+		{"maximum", annotation("cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size", "1.5"), `annotation cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size: "1.5": use a number of machines, 0 or more`, ""},
+		{"GPU share", annotation("cluster.x-k8s.io/autoscaling-options-scaledowngpuutilizationthreshold", "2"), `scaledowngpuutilizationthreshold: "2": use a share between 0 and 1`, ""},
+		{"unready", annotation("cluster.x-k8s.io/autoscaling-options-scaledownunreadytime", "20"), `scaledownunreadytime: "20": use a duration such as 10m`, ""},
 		{"taints", annotation(capacity+"taints", "a=b:Sometimes"), `taints: "a=b:Sometimes": use KEY=VALUE:EFFECT`, ""},
 		{"taint without effect", annotation(capacity+"taints", "a=b"), `taints: "a=b": use KEY=VALUE:EFFECT`, ""},
 		{"labels", annotation(capacity+"labels", "a b=c"), `labels: "a b=c": use KEY=VALUE`, ""},
@@ -61,6 +90,11 @@ func TestMistakes(t *testing.T) {
 		{"template without a right", func(a *clusterapitest.Answers) {
 			a.Errors = map[string]error{first: apierrors.NewForbidden(schema.GroupResource{Group: "infrastructure.cluster.x-k8s.io", Resource: "kwokmachinetemplates"}, "group-00", nil)}
 		}, `set both (KwokMachineTemplate default/group-00: kwokmachinetemplates.infrastructure.cluster.x-k8s.io "group-00" is forbidden`, ""},
+		{"bootstrap template", status(`{"type":"ScalingUp","status":"False","message":"Scaling up would be blocked because KubeadmConfigTemplate does not exist"}`),
+			"MachineDeployment default/group-00: condition ScalingUp: Scaling up would be blocked because KubeadmConfigTemplate does not exist; spec.template.spec.bootstrap.configRef: create KubeadmConfigTemplate default/boot, or name one that exists", ""},
+		{"both templates", status(`{"type":"ScalingUp","status":"True","message":"Scaling up from 0 to 1 replicas is blocked because KubeadmConfigTemplate and KwokMachineTemplate do not exist"}`),
+			"; spec.template.spec.bootstrap.configRef: create KubeadmConfigTemplate default/boot, or name one that exists; spec.template.spec.infrastructureRef: create KwokMachineTemplate default/group-00, or name one that exists", ""},
+		{"scaling up", status(`{"type":"ScalingUp","status":"True","message":"Scaling up from 0 to 1 replicas"}`), "", ""},
 		{"paused cluster", func(a *clusterapitest.Answers) { a.Texts[at+"clusters/workload"] = `{"spec":{"paused":true}}` }, "", "Cluster default/workload: spec.paused: true; set it to false"},
 		{"topology", func(a *clusterapitest.Answers) {
 			a.Texts[at+"clusters/workload"] = `{"spec":{"topology":{"workers":{"machineDeployments":[{"name":"x"},{"name":"md","replicas":3}]}}}}`
@@ -116,7 +150,13 @@ func TestMistakes(t *testing.T) {
 			if strings.Contains(said, "group-01") {
 				t.Errorf("the conditions say %q; nothing is wrong with group-01", said)
 			}
+			told.WriteString(said + "\n")
 		})
+	}
+	for _, key := range clusterapi.Annotations() {
+		if !strings.Contains(told.String(), "annotation "+key+": ") {
+			t.Errorf("no case has an odd value of annotation %s", key)
+		}
 	}
 }
 

@@ -58,6 +58,7 @@ const (
 	annotationRemoved       = "dovetail.sh/removed-machines"
 	deletedBy               = "dovetail.sh" // value of annotationDelete
 	conditionRollingOut     = "RollingOut"
+	conditionScalingUp      = "ScalingUp"
 	versionLatest           = "v1beta2"
 	phaseFailed             = "Failed"
 	placeholderPending      = "pending-machine-"
@@ -133,14 +134,20 @@ type topologyGroup struct {
 
 // machineSpec is what a template says of its Machines.
 type machineSpec struct {
-	FailureDomain     string         `json:"failureDomain"`
-	Taints            []corev1.Taint `json:"taints"`
-	InfrastructureRef struct {
-		APIVersion string `json:"apiVersion"` // v1beta1
-		APIGroup   string `json:"apiGroup"`
-		Kind       string `json:"kind"`
-		Name       string `json:"name"`
-	} `json:"infrastructureRef"`
+	FailureDomain string         `json:"failureDomain"`
+	Taints        []corev1.Taint `json:"taints"`
+	Bootstrap     struct {
+		ConfigRef reference `json:"configRef"`
+	} `json:"bootstrap"`
+	InfrastructureRef reference `json:"infrastructureRef"`
+}
+
+// reference names an object of another provider of Cluster API.
+type reference struct {
+	APIVersion string `json:"apiVersion"` // v1beta1
+	APIGroup   string `json:"apiGroup"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
 }
 
 func (o *object) replicas() int64 {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -111,6 +112,36 @@ func (p *patches) Patch(_ context.Context, path string, _ []byte) error {
 	return nil
 }
 
+// TestDrivers: annotations say how many volumes can be attached and which devices a DRA driver will publish. Such devices are a resource only if their type is
+// named as well.
+func TestDrivers(t *testing.T) {
+	const at = clusterapitest.Core + "/v1beta2/namespaces/default/machinedeployments"
+	const capacity = "capacity.cluster-autoscaler.kubernetes.io/"
+	for _, c := range []struct {
+		annotations string
+		csi, gpus   map[string]int64
+		resource    bool
+	}{
+		{`"` + capacity + `csi-driver":"ebs.csi.aws.com=25, disk.csi.azure.com=4"`, map[string]int64{"ebs.csi.aws.com": 25, "disk.csi.azure.com": 4}, nil, false},
+		{`"` + capacity + `gpu-count":"2"`, nil, nil, true},
+		{`"` + capacity + `gpu-count":"2","` + capacity + `dra-driver":"gpu.nvidia.com"`, nil, map[string]int64{"gpu.nvidia.com": 2}, false},
+		{`"` + capacity + `gpu-count":"2","` + capacity + `dra-driver":"gpu.nvidia.com","` + capacity + `gpu-type":"nvidia.com/gpu"`, nil, map[string]int64{"gpu.nvidia.com": 2}, true},
+		{`"` + capacity + `dra-driver":"gpu.nvidia.com"`, nil, nil, false},
+	} {
+		a, kept := fleet(1, 0)
+		a.Texts[at] = strings.Replace(a.Texts[at], `"annotations":{`, `"annotations":{`+c.annotations+`,`, 1)
+		resources := state.New().Resources()
+		p := clusterapi.New(clusterapi.Config{Namespace: "default", Name: "workload"}, a, kept, resources, cloud.Wall{}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		types, err := p.Offerings(t.Context(), nil, groupClass())
+		if err != nil || len(types) != 1 {
+			t.Fatalf("%s: have %v, %v; want one type", c.annotations, types, err)
+		}
+		if have := types[0]; !maps.Equal(have.CSILimits, c.csi) || !maps.Equal(have.DriverGPUs, c.gpus) || have.Capacity.At(resources.Dim("nvidia.com/gpu")) > 0 != c.resource {
+			t.Errorf("%s: limits %v, devices %v, capacity %v; want %v, %v, and a resource: %t", c.annotations, have.CSILimits, have.DriverGPUs, have.Capacity, c.csi, c.gpus, c.resource)
+		}
+	}
+}
+
 // TestFailedMachines: of two Machines that have failed and that no claim has, the one that never had a node is removed. The other is left to be adopted:
 // pods may be on its node.
 func TestFailedMachines(t *testing.T) {
@@ -132,8 +163,20 @@ func TestFailedMachines(t *testing.T) {
 		if err != nil || len(list) != 1 || list[0].ProviderID != "kwok://group-00-1" || list[0].Class != "groups" {
 			t.Errorf("%s: have %v, %v; want the Machine that has a node, to be adopted", failed, list, err)
 		}
-		if have, want := strings.Join(api.made, " "), at+"/group-00-0 "+strings.Replace(at, "machines", "machinedeployments", 1)+"/group-00"; have != want {
+		group := strings.Replace(at, "machines", "machinedeployments", 1) + "/group-00"
+		if have, want := strings.Join(api.made, " "), at+"/group-00-0 "+group; have != want {
 			t.Errorf("%s: changes of %q, want %q: the Machine that never had a node is removed", failed, have, want)
+		}
+		res := p.Launch(t.Context(), []cloud.LaunchRequest{{ClaimName: "adopts", ClaimUID: "adopts", Class: groupClass(), Annotations: map[string]string{dovetailv1alpha1.AnnotationAdopt: list[0].ProviderID}}})[0]
+		if res.Err != nil || res.ProviderID != list[0].ProviderID {
+			t.Errorf("%s: have %+v, want that the claim has the Machine", failed, res)
+		}
+		api.made = nil
+		if err := p.Terminate(t.Context(), []string{list[0].ProviderID})[0]; err != nil {
+			t.Error(err)
+		}
+		if have, want := strings.Join(api.made, " "), at+"/group-00-1 "+group; have != want {
+			t.Errorf("%s: changes of %q, want %q: the adopted Machine is removed", failed, have, want)
 		}
 	}
 }

@@ -135,6 +135,9 @@ func (s *server) groupOf(resource string, o, owner *object) nodegroups.Group {
 	if why := cmp.Or(s.paused(resource, o, owner), s.managed(resource, o, owner)); why != "" {
 		g.Problem = why
 	}
+	if g.Problem == "" {
+		g.Problem = s.blocked(resource, o)
+	}
 	if isRollingOut(o) {
 		g.Replaces = conditionRollingOut
 	}
@@ -186,6 +189,28 @@ func (s *server) paused(resource string, o, owner *object) string {
 		return "Cluster " + s.namespace + "/" + s.name + ": annotation " + annotationPaused + "; remove it"
 	}
 	return ""
+}
+
+// blocked returns why Cluster API creates no Machines for an object, such as a template that does not exist; empty: it creates them.
+func (s *server) blocked(resource string, o *object) string {
+	i := slices.IndexFunc(o.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Type == conditionScalingUp && strings.Contains(c.Message, "blocked because")
+	})
+	if i < 0 {
+		return ""
+	}
+	text := strings.Join(strings.Fields(o.Status.Conditions[i].Message), " ")
+	out := fmt.Sprintf("%s %s/%s: condition %s: %s", kindOf(resource), s.namespace, o.Metadata.Name, conditionScalingUp, text)
+	spec := &o.Spec.Template.Spec
+	for _, x := range []struct {
+		field string
+		ref   reference
+	}{{"bootstrap.configRef", spec.Bootstrap.ConfigRef}, {"infrastructureRef", spec.InfrastructureRef}} {
+		if x.ref.Kind != "" && strings.Contains(text, x.ref.Kind+" ") {
+			out += fmt.Sprintf("; spec.template.spec.%s: create %s %s/%s, or name one that exists", x.field, x.ref.Kind, s.namespace, x.ref.Name)
+		}
+	}
+	return out
 }
 
 // isRollingOut reports whether Machines of an object are being replaced. MachinePools do not say.

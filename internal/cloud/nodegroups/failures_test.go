@@ -170,6 +170,32 @@ func TestOldRefusals(t *testing.T) {
 	}
 }
 
+// TestRecordedGroupDeleted: the only group of which the record tells is deleted at the server, which has another. Its machines are listed until an answer can't be wrong
+// once any more, then not, without an error.
+func TestRecordedGroupDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(time.Minute) // for calls that are still under way
+		w := newWorld(1, 5, 5)
+		w.latency = 10 * time.Millisecond
+		p := w.provider()
+		w.launch(t, p, "a")
+		list := func(want int) {
+			t.Helper()
+			if list, err := p.List(t.Context()); err != nil || len(list) != want {
+				t.Errorf("have %v, %v; want %d machines", list, err, want)
+			}
+		}
+		list(1)
+		w.mu.Lock()
+		delete(w.groups, "group-0")
+		w.mu.Unlock()
+		time.Sleep(20 * time.Second) // the list of groups is read again
+		list(1)
+		time.Sleep(time.Minute)
+		list(0)
+	})
+}
+
 // TestGroupDeleted: a group with machines is deleted at the server. Machines of others are listed, and if there is no group left, none, without an error.
 func TestGroupDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -168,6 +168,12 @@ func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, mem
 	if g.Surplus == 0 && !surplus && !failed && len(stuck) == 0 {
 		return nil
 	}
+	if len(members) == 0 && p.isDeleted(ctx, name) {
+		return p.update(ctx, func(r *record) {
+			g, _ := r.group(name)
+			g.Surplus, g.Failed = 0, nil
+		})
+	}
 	q := p.queueOf(name)
 	if err := q.turn.Acquire(ctx); err != nil {
 		return err

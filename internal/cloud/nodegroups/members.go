@@ -46,7 +46,13 @@ func (p *Provider) members(ctx context.Context, name string) ([]Member, error) {
 func (p *Provider) membersOf(ctx context.Context, names []string) ([]*answer[[]Member], error) {
 	whole, ok := p.server.(AllMembers)
 	if !ok {
-		return answersOf(ctx, p.clock, len(names), func(i int) ([]Member, error) { return p.members(ctx, names[i]) }), nil
+		return answersOf(ctx, p.clock, len(names), func(i int) ([]Member, error) {
+			out, err := p.members(ctx, names[i])
+			if err != nil && p.isDeleted(ctx, names[i]) {
+				return nil, nil
+			}
+			return out, err
+		}), nil
 	}
 	all, err := whole.AllMembers(ctx)
 	if err != nil {
@@ -57,6 +63,12 @@ func (p *Provider) membersOf(ctx context.Context, names []string) ([]*answer[[]M
 		out[i] = &answer[[]Member]{out: sortMembers(all[name])}
 	}
 	return out, nil
+}
+
+// isDeleted reports whether the server has groups, and a group is none of them. A server without any may not be ready.
+func (p *Provider) isDeleted(ctx context.Context, name string) bool {
+	s, err := p.groups(ctx)
+	return err == nil && len(s.groups) > 0 && !slices.ContainsFunc(s.groups, func(g *groupInfo) bool { return g.Name == name })
 }
 
 // deleteMachines has the server end machines of a group; its size is lowered with them.

@@ -84,8 +84,20 @@ func buildTypes(groups []*groupInfo) []*model.InstanceType {
 	for _, g := range groups {
 		t := by[g.template.typeName]
 		if t == nil {
-			t = &model.InstanceType{Name: g.template.typeName, Labels: g.template.typeLabels, Capacity: g.template.resources, Allocatable: g.template.allocatable}
+			t = &model.InstanceType{Name: g.template.typeName, Labels: g.template.typeLabels, Capacity: g.template.resources, Allocatable: g.template.allocatable,
+				CSILimits: maps.Clone(g.template.csiLimits), DriverGPUs: maps.Clone(g.template.devices)}
 			by[t.Name] = t
+		}
+		for driver, n := range g.template.csiLimits {
+			if have, ok := t.CSILimits[driver]; !ok || n < have {
+				if t.CSILimits == nil {
+					t.CSILimits = map[string]int64{}
+				}
+				t.CSILimits[driver] = n
+			}
+		}
+		for driver, n := range t.DriverGPUs {
+			t.DriverGPUs[driver] = min(n, g.template.devices[driver])
 		}
 		t.Capacity, t.Allocatable = t.Capacity.Min(g.template.resources), t.Allocatable.Min(g.template.allocatable)
 		t.Offerings = append(t.Offerings, g.offering())

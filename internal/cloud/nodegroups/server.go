@@ -55,7 +55,9 @@ type Description struct {
 	Node       *corev1.Node // as it is when it has just come; nil: Problem says why it is not known
 	PriceMicro int64        // in micro-dollars per hour; 0: not known
 	Options    *Options     // nil: the server says nothing
-	Problem    string       // why nothing can be launched in the group; empty: it can
+	// CSILimits is how many volumes can be attached, by CSI driver, and Devices how many devices of type gpu a DRA driver will publish, by driver; nil: not known.
+	CSILimits, Devices map[string]int64
+	Problem            string // why nothing can be launched in the group; empty: it can
 }
 
 // Member is a machine of a group.

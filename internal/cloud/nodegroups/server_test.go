@@ -189,6 +189,9 @@ func (w *world) Target(ctx context.Context, name string) (int64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	g := w.groups[name]
+	if g == nil {
+		return 0, &nodegroups.CallError{Kind: cloud.Unknown, Err: errors.New("no such group")}
+	}
 	for _, old := range g.targets {
 		if time.Now().Before(old.until) {
 			return old.was, err

@@ -24,6 +24,8 @@ type template struct {
 	allocatable model.Resources
 	priceMicro  int64 // 0: not known
 	options     *Options
+	csiLimits   map[string]int64 // of volumes, by CSI driver
+	devices     map[string]int64 // of type gpu, by DRA driver
 	problem     string
 }
 
@@ -40,7 +42,7 @@ func (p *Provider) readTemplate(name string, d Description) *template {
 	}
 	node := d.Node
 	t := &template{typeName: node.Labels[model.LabelInstanceType], zone: node.Labels[model.LabelZone], capacity: node.Labels[model.LabelCapacityType], typeLabels: model.Labels{}, nodeLabels: model.Labels{},
-		priceMicro: d.PriceMicro, options: d.Options, problem: d.Problem}
+		priceMicro: d.PriceMicro, options: d.Options, csiLimits: d.CSILimits, devices: d.Devices, problem: d.Problem}
 	if t.typeName == "" {
 		t.typeName = name
 	}

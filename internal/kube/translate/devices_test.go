@@ -147,6 +147,25 @@ func TestBuiltInNextToLearned(t *testing.T) {
 	}
 }
 
+// TestProviderNextToLearned: devices that a provider says a driver will publish count until a node has published with that driver.
+func TestProviderNextToLearned(t *testing.T) {
+	d := claimedDevices()
+	x := &model.InstanceType{Name: "t1", DriverGPUs: map[string]int64{gpuDriver: 8, "other.example.com": 0}}
+	if got, want := d.OfType("p", x), (map[string]int64{"devices/" + gpuDriver: 8}); !maps.Equal(got, want) {
+		t.Errorf("before a node has come: %v, want %v", got, want)
+	}
+	d.SetSlice("n1-"+nicDriver, driverSlice("n1", nicDriver))
+	d.Learn(learnedNode("n1", "p", true))
+	if got, want := d.OfType("p", x), (map[string]int64{"devices/" + gpuDriver: 8, "devices/" + nicDriver: 2}); !maps.Equal(got, want) {
+		t.Errorf("next to another driver: %v, want %v", got, want)
+	}
+	d.SetSlice("n1-"+gpuDriver, driverSlice("n1", gpuDriver))
+	d.Learn(learnedNode("n1", "p", true))
+	if got := d.OfType("p", x)["devices/"+gpuDriver]; got != 2 {
+		t.Errorf("%d GPUs where a node has published 2", got)
+	}
+}
+
 // TestNodesOfOneKind: devices with attributes that differ by node, published again and again, teach the newest node's and change nothing more.
 func TestNodesOfOneKind(t *testing.T) {
 	d := claimedDevices()

@@ -202,7 +202,8 @@ func (k nodeKind) key() string { return "learned/" + k.pool + "/" + k.instanceTy
 func overlayKey(name string) string { return "overlay/" + name }
 
 // OfType returns how many devices a node to come of a pool and an instance type is expected to have: what a NodeOverlay says, else what
-// nodes of the type have published, those of the pool before others. What is known of EC2's types stands in for their driver until it has published.
+// nodes of the type have published, those of the pool before others. What is known of EC2's types, and what a provider says, stands in for a driver until it
+// has published.
 func (d *Devices) OfType(pool string, t *model.InstanceType) map[string]int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -217,13 +218,51 @@ func (d *Devices) OfType(pool string, t *model.InstanceType) map[string]int64 {
 		sum := map[string]int64{}
 		maps.Copy(sum, d.book.OfType(k.key()))
 		if !hasDriver(published, ec2Driver) {
-			for name, v := range d.ofEC2(t) {
-				sum[name] += v
-			}
+			addTo(sum, d.ofEC2(t))
 		}
+		addTo(sum, d.ofProvider(t, published))
 		return sum
 	}
-	return d.ofEC2(t)
+	if len(t.DriverGPUs) == 0 {
+		return d.ofEC2(t)
+	}
+	return d.ofProvider(t, nil)
+}
+
+func addTo(sum, more map[string]int64) {
+	for name, v := range more {
+		sum[name] += v
+	}
+}
+
+// ofProvider returns the devices that the provider of an instance type says its drivers will publish, but for those of drivers that have published.
+func (d *Devices) ofProvider(t *model.InstanceType, published []devices.TypeSlice) map[string]int64 {
+	sum := map[string]int64{}
+	for driver, n := range t.DriverGPUs {
+		if hasDriver(published, driver) || n < 1 || n > resourceapi.ResourceSliceMaxDevices {
+			continue
+		}
+		key := fmt.Sprintf("provider/%s/%d", driver, n)
+		if !d.built[key] {
+			d.built[key] = true
+			d.setType(key, []devices.TypeSlice{gpuSlice(driver, int(n), nil, nil)})
+			d.note()
+		}
+		addTo(sum, d.book.OfType(key))
+	}
+	return sum
+}
+
+// gpuSlice returns devices of type gpu of a driver, with what else is known of them.
+func gpuSlice(driver string, n int, attributes map[resourceapi.QualifiedName]resourceapi.DeviceAttribute, capacity map[resourceapi.QualifiedName]resourceapi.DeviceCapacity) devices.TypeSlice {
+	of := "gpu"
+	all := map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"type": {StringValue: &of}}
+	maps.Copy(all, attributes)
+	out := devices.TypeSlice{Driver: driver}
+	for i := range n {
+		out.Devices = append(out.Devices, resourceapi.Device{Name: "gpu-" + strconv.Itoa(i), Attributes: all, Capacity: capacity})
+	}
+	return out
 }
 
 // ec2Driver is NVIDIA's DRA driver.
@@ -244,16 +283,9 @@ func (d *Devices) ofEC2(t *model.InstanceType) map[string]int64 {
 		if err != nil || memoryErr != nil || n < 1 || n > resourceapi.ResourceSliceMaxDevices {
 			return nil
 		}
-		of, product := "gpu", "NVIDIA "+strings.ToUpper(name)
-		slice := devices.TypeSlice{Driver: ec2Driver}
-		for i := range n {
-			slice.Devices = append(slice.Devices, resourceapi.Device{
-				Name:       "gpu-" + strconv.Itoa(i),
-				Attributes: map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"type": {StringValue: &of}, "productName": {StringValue: &product}},
-				Capacity:   map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {Value: *resource.NewQuantity(mib<<20, resource.BinarySI)}},
-			})
-		}
-		d.setType(key, []devices.TypeSlice{slice})
+		product := "NVIDIA " + strings.ToUpper(name)
+		d.setType(key, []devices.TypeSlice{gpuSlice(ec2Driver, n, map[resourceapi.QualifiedName]resourceapi.DeviceAttribute{"productName": {StringValue: &product}},
+			map[resourceapi.QualifiedName]resourceapi.DeviceCapacity{"memory": {Value: *resource.NewQuantity(mib<<20, resource.BinarySI)}})})
 		d.note()
 	}
 	return d.book.OfType(key)
