@@ -109,7 +109,7 @@ func connectClusterAPIGroups(ctx context.Context, t *takeover.NodeGroups, f *han
 		}
 	}
 	groups := clusterapi.NewHandover(config, management, write.NewKept(t.Client, f.lease.Namespace, cloudClusterAPI+".json"), slog.New(slog.DiscardHandler))
-	t.Cloud, t.Terms = groups, takeover.ClusterAPITerms(config.Namespace, config.Name, groups.Resource)
+	t.Cloud, t.Terms = groups, takeover.ClusterAPITerms(config.Namespace, config.Name, f.management != "", groups.Resource)
 	return nil
 }
 

@@ -6,6 +6,7 @@ package convert
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -14,6 +15,15 @@ var helmValues = map[string]string{
 	"cloud": "cloud", "cluster-name": "settings.clusterName", "cluster-api-cluster": "clusterAPI.cluster",
 	"max-nodes-total": "settings.limits.maxNodesTotal", "cores-total": "settings.limits.coresTotal", "memory-total": "settings.limits.memoryTotal",
 	"log-level": "logLevel", "log-format": "logFormat", "status-config-map-name": "nodeGroups.statusConfigMap",
+}
+
+// texts are the chart's values that are strings of any form. With --set, helm makes numbers and booleans of some.
+var texts = []string{"settings.clusterName", "nodeGroups.statusConfigMap"}
+
+// isConverted reports whether helm's --set makes another type than a string of a text.
+func isConverted(text string) bool {
+	_, err := strconv.ParseInt(text, 10, 64)
+	return err == nil || text == "true" || text == "false" || text == "null"
 }
 
 // HelmArgs returns the arguments of helm that install the chart with the flags of the controller. Values that the chart requires and Cluster
@@ -45,7 +55,11 @@ func (c *Conversion) HelmArgs() []string {
 	args := []string{"install", "dovetail", "charts/dovetail", "--namespace", "dovetail-system", "--create-namespace"}
 	escape := strings.NewReplacer(`\`, `\\`, ",", `\,`)
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		args = append(args, "--set", name+"="+escape.Replace(values[name]))
+		set := "--set"
+		if slices.Contains(texts, name) && isConverted(values[name]) {
+			set = "--set-string"
+		}
+		args = append(args, set, name+"="+escape.Replace(values[name]))
 	}
 	if len(extra) > 0 {
 		for i := range extra {

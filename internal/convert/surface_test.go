@@ -193,6 +193,8 @@ func TestHelmArgs(t *testing.T) {
 		`controller.extraArgs={--profiling=true,--grpc-expander-url=a\,b}`:                         {"--nodes=0:3:web", "--grpc-expander-url=a,b", "--profiling"},
 		"cloud=clusterapi clusterAPI.cluster=NAMESPACE/NAME clusterAPI.managementSecret=SECRET":    {"--cloud-provider=clusterapi", "--cloud-config=/etc/management"},
 		"cloud=clusterapi clusterAPI.cluster=ns/one":                                               {"--cloud-provider=clusterapi", "--node-group-auto-discovery=clusterapi:namespace=ns,clusterName=one"},
+		"--set-string settings.clusterName=2026":                                                   {"--nodes=0:3:web", "--cluster-name=2026"},
+		"--set-string nodeGroups.statusConfigMap=7":                                                {"--nodes=0:3:web", "--status-config-map-name=7"},
 		"settings.limits.maxNodesTotal=8 settings.limits.memoryTotal=4:256 settings.clusterName=x": {"--nodes=0:3:web", "--max-nodes-total=8", "--memory-total=4:256", "--cluster-name=x"},
 	} {
 		c := New(&Input{})
@@ -206,9 +208,15 @@ func TestHelmArgs(t *testing.T) {
 		}
 		have := c.HelmArgs()
 		for i, arg := range have {
-			if name, _, _ := strings.Cut(arg, "="); i > 0 && have[i-1] == "--set" && !has(name) {
+			if name, _, _ := strings.Cut(arg, "="); i > 0 && strings.HasPrefix(have[i-1], "--set") && !has(name) {
 				t.Errorf("%v: the chart has no value %s", args, name)
 			}
+		}
+		if set, value, ok := strings.Cut(want, " "); ok && strings.HasPrefix(set, "--") {
+			if i := slices.Index(have, value); i < 1 || have[i-1] != set {
+				t.Errorf("%v: have %q, want %s before %s", args, have, set, value)
+			}
+			continue
 		}
 		for w := range strings.FieldsSeq(want) {
 			if !slices.Contains(have, w) {

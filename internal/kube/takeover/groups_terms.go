@@ -43,10 +43,14 @@ func AWSTerms() Terms {
 	}
 }
 
-// ClusterAPITerms are those of the groups of a Cluster. resource returns the resource of a group.
-func ClusterAPITerms(namespace, cluster string, resource func(ctx context.Context, group string) string) Terms {
+// ClusterAPITerms are those of the groups of a Cluster, whose management cluster may be a separate one. resource returns the resource of a group.
+func ClusterAPITerms(namespace, cluster string, separate bool, resource func(ctx context.Context, group string) string) Terms {
+	chart := "--set cloud=clusterapi --set clusterAPI.cluster=" + namespace + "/" + cluster
+	if separate {
+		chart += " --set clusterAPI.managementSecret=SECRET"
+	}
 	return Terms{
-		Chart: "--set cloud=clusterapi --set clusterAPI.cluster=" + namespace + "/" + cluster, Where: "namespace " + namespace + " of the management cluster, or has no annotations with its minimum and maximum size", Access: "kubectl auth can-i list machines.cluster.x-k8s.io -n " + namespace + " in the management cluster; --management-kubeconfig names another one",
+		Chart: chart, Where: "namespace " + namespace + " of the management cluster, or has no annotations with its minimum and maximum size", Access: "kubectl auth can-i list machines.cluster.x-k8s.io -n " + namespace + " in the management cluster; --management-kubeconfig names another one",
 		Tag: "label", Keep: "If the NodeGroupClass selects it by that label too, name it in spec.selectorTerms first.",
 		Free: func(ctx context.Context, group, key string) string {
 			return "kubectl -n " + namespace + " label " + resource(ctx, group) + " " + group + " " + key + "- (in the management cluster)"

@@ -39,7 +39,7 @@ func TestScaledByFlags(t *testing.T) {
 		r := runningAutoscaler{namespace: "ns", name: "ca", nodes: map[string]string{}}
 		terms := AWSTerms()
 		if strings.HasPrefix(name, "Cluster API") {
-			terms = ClusterAPITerms("default", "workload", func(context.Context, string) string { return "machinesets" })
+			terms = ClusterAPITerms("default", "workload", false, func(context.Context, string) string { return "machinesets" })
 		}
 		r.readFlags(x.words, &terms)
 		f := r.scales(t.Context(), "web", tags, &terms)
