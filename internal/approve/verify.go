@@ -70,7 +70,7 @@ func Verify(snap *model.Snapshot, out *decide.Output) Opinion {
 			going = append(going, verify.Leaving{Pool: u.Pool, Claim: u.Claim})
 		}
 		if slices.Contains(budgeted, m.Cause) && !slices.ContainsFunc(m.Candidates, func(u *disrupt.Candidate) bool { return m.Cause == plan.Drifted && u.Claim.TerminationGracePeriod >= 0 }) {
-			err = errors.Join(err, joinViolations(verify.GangsApart(snap.Nodes, going))) // others go whatever is on them
+			err = errors.Join(err, joinViolations(verify.GangsApart(snap, going))) // others go whatever is on them
 		}
 		if slices.Contains(budgeted, m.Cause) {
 			err = errors.Join(err, joinViolations(verify.Budgets(snap.Claims, going, string(m.Cause))))

@@ -108,6 +108,29 @@ func HostedCommand(c *model.Claim) plan.CommandID {
 	return r.ID
 }
 
+// AnnotationBooked on a NodeClaim says that its node was reserved for pods of ProvisioningRequests when it was standing already, and
+// since when.
+const AnnotationBooked = "dovetail.sh/booked"
+
+// BookedSince returns since when a claim's standing node is reserved for pods of ProvisioningRequests; false: it is not.
+func BookedSince(c *model.Claim) (time.Time, bool) {
+	text := c.Annotations[AnnotationBooked]
+	if text == "" {
+		return time.Time{}, false
+	}
+	since, err := time.Parse(time.RFC3339, text)
+	return since, err == nil
+}
+
+// ReservedSince returns since when a claim's node is reserved that was standing before: it hosts a disruption command, or is booked for
+// ProvisioningRequests. False: it is not, or was reserved before it took pods.
+func ReservedSince(c *model.Claim) (time.Time, bool) {
+	if r, ok := ReadHostRecord(c); ok {
+		return r.Since, true
+	}
+	return BookedSince(c)
+}
+
 // IsForBuffer reports whether a claim was made for virtual pods alone.
 func IsForBuffer(c *model.Claim) bool { return c.NoReserve == string(plan.HeldForBuffer) }
 

@@ -92,14 +92,19 @@ func (h *Reservation) AwaitedPods() int {
 	return n
 }
 
-// Began returns the condition Initialized of a reservation's claim, since when its pods may come: of a standing node that
-// hosts a disruption command, since it was reserved.
+// Began returns the condition Initialized of a reservation's claim, since when its pods may come: of a node that was reserved
+// when it was standing, since then.
 func (h *Reservation) Began() model.Condition {
 	c := h.Claim.Conditions[lifecycle.Initialized]
-	if r, hosts := ReadHostRecord(h.Claim); hosts {
-		c.Since = r.Since
+	if since, ok := ReservedSince(h.Claim); ok {
+		c.Since = since
 	}
 	return c
+}
+
+// IsForRequest reports whether pods of ProvisioningRequests that do not exist yet have slots on the claim; false for nil.
+func (h *Reservation) IsForRequest() bool {
+	return h != nil && slices.ContainsFunc(h.Pods, func(p *model.Pod) bool { return p.Placeholder })
 }
 
 // HasCapacityFor reports whether the node has capacity left for a pod of a class beside the pods on it and those that come, those of

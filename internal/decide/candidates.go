@@ -215,7 +215,7 @@ func (ca *candidates) budgetLeftFor(u *disrupt.Candidate, cause plan.Code) (int6
 // newGuard is the guard of this step: a PodDisruptionBudget does not keep a pod whose successor comes first.
 func (ca *candidates) newGuard() *disrupt.Eligibility {
 	g := disrupt.NewEligibility(ca.Snapshot.PDBs, ca.Now)
-	g.Cutoff, g.Nodes = ca.Cutoff, ca.Snapshot.Nodes
+	g.Cutoff, g.Snapshot = ca.Cutoff, ca.Snapshot
 	g.RollsOutFirst = ca.rollouts.SuccessorComesFirst
 	g.DriftBackOff = ca.driftBackOff.blocker
 	g.Shifts = ca.Snapshot.Shifts

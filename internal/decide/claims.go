@@ -69,7 +69,7 @@ func (st *step) holdingOf(c *model.Claim) (out claims.Holding, until time.Time) 
 	if held {
 		until = model.EarlierOf(until, due)
 	}
-	if held || st.isRevocable(c) { // its command, which has evicted nobody yet, sees to it
+	if held || st.isRevocable(c) || c.Reserved && h.IsForRequest() { // its command, which has evicted nobody yet, or its request sees to it
 		out.Awaited, out.Coming = max(out.Awaited, 1), true
 	}
 	if !c.Deleting.IsZero() && c.ProviderID != "" {

@@ -208,7 +208,7 @@ func (ch *commandHosts) canHost(p int32, allowDrifted bool) bool {
 		return false
 	}
 	c := ch.Snapshot.Claims[at]
-	if ch.health.IsBroken(c, ch.Now) || c.Is(lifecycle.Drifted) && !allowDrifted || !c.Deleting.IsZero() || c.UID == "" || ch.commands.Of(c) != "" || ch.Interruptions[c.Name] != nil || ch.reservations.ByClaim[c.Name] != nil || c.Annotations[cluster.AnnotationHost] != "" {
+	if ch.health.IsBroken(c, ch.Now) || c.Is(lifecycle.Drifted) && !allowDrifted || !c.Deleting.IsZero() || c.UID == "" || ch.commands.Of(c) != "" || ch.Interruptions[c.Name] != nil || ch.reservations.ByClaim[c.Name] != nil || c.Annotations[cluster.AnnotationHost] != "" || c.Annotations[cluster.AnnotationBooked] != "" {
 		return false
 	}
 	for _, g := range ch.mem.hosts {
@@ -217,7 +217,7 @@ func (ch *commandHosts) canHost(p int32, allowDrifted bool) bool {
 		}
 	}
 	n := ch.Snapshot.Nodes[p]
-	return n.Ready && n.Labels[model.LabelInitialized] == "true" && !n.HasTaint(model.TaintReserved) && len(ch.NominatedPods()[n.Name]) == 0 && !ch.placements.awaitsEnds[n.Name]
+	return n.Ready && n.Labels[model.LabelInitialized] == "true" && !n.HasTaint(model.TaintReserved) && len(ch.NominatedPods()[n.Name]) == 0 && !ch.placements.awaitsEnds[n.Name] && len(ch.placements.booked[n.Name]) == 0
 }
 
 // closedToDisruption returns the nodes whose free capacity no command may count on: those given, and where pods are

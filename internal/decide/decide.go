@@ -119,6 +119,7 @@ func (st *step) decisions() []stage {
 		{"pods of interrupted machines", deciding, st.batchInterruptions},
 		{"demand", deciding | purchasing, st.demand.solve},
 		{"places of virtual pods", deciding, st.buffers.record},
+		{"bookings", deciding, st.bookings.reserve},
 		{"placements", explaining, func() { st.demand.rememberPlacements(nil) }},
 		// Machines of commands that verify refused are left alone for a while.
 		{"refused commands", deciding, st.backOffRefused},

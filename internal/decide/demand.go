@@ -38,6 +38,7 @@ type demandStage struct {
 	lost        bool // pods have lost their slot and have no machine now
 	interrupted bool // pods of newly interrupted machines are decided on in this step
 
+	held     func(*model.Pod) bool                        // pods that may have a place on reserved nodes only; nil: there are none, or all nodes may be reserved
 	booked   map[string]demand.Placement                  // by uid: placeholders that keep their place on a standing node
 	aside    []plan.PodDecision                           // pods that were refused before anything was solved, beside those of out
 	heldBack map[*solve.Result]map[*model.Pod]plan.Reason // pods that wait for what comes of other nodes: see unused.Bars.HoldBack, demand.HoldBackStorage
@@ -80,7 +81,7 @@ func (dm *demandStage) solve() {
 	}
 	nodes, what, until := dm.nodes.list()
 	dm.wakeAt(until)
-	nodes = subtractBooked(nodes, booked)
+	nodes = dm.markUnheld(subtractBooked(nodes, booked), left)
 	left, resting, waits := dm.unused.Bars.FindResting(left, dm.disagreements.HasLeftNodes)
 	left, closed, refused := dm.disagreements.FindRefused(left, slices.Concat(dm.out.Left, resting), dm.placements.mem.byPod)
 	refused = append(refused, waits...)
@@ -237,7 +238,7 @@ func (dm *demandStage) packSingly(pods []*model.Pod, nodes []solve.ExistingNode,
 		problem.Pools = dm.expander.Rank(problem)
 		var original map[*model.Pod]*model.Pod
 		problem.Pools = barLaunches(problem.Pools, requests.Bars(dm.View, pods))
-		problem.Demand, problem.Pools, original = pinned(pods, pins, problem.Pools)
+		problem.Demand, problem.Pools, original = pinned(pods, pins, dm.held, problem.Pools)
 		res, mem := solve.Solve(problem, dm.mem.solve, dm.pol.Solve)
 		dm.mem.solve, problem.Demand = mem, pods
 		unpin(&res, original)
@@ -282,6 +283,11 @@ func (dm *demandStage) rememberPlacements(placed map[string]demand.Placement) {
 	}
 	maps.Copy(placed, dm.booked)
 	dm.placements.mem.byPod = placed
+	for _, p := range dm.Snapshot.Pending {
+		if was, ok := placed[p.UID]; ok && p.Placeholder {
+			dm.placements.booked[was.Node] = append(dm.placements.booked[was.Node], p)
+		}
+	}
 	for _, was := range placed {
 		dm.placements.awaitsPods[was.Node] = true
 		if !was.Ends.IsZero() {

@@ -135,29 +135,37 @@ func (dm *demandStage) domainsOf(label string, nodes []solve.ExistingNode) []str
 }
 
 // pinned returns the demand with the pods of pinned gangs replaced by pods that also require the value of the label that they are pinned
-// to, and the pods that those stand for. Bars against launches for a class also bar those for its pinned pods.
-func pinned(pods []*model.Pod, pins demand.Pins, pools []solve.Pool) (out []*model.Pod, barred []solve.Pool, original map[*model.Pod]*model.Pod) {
-	if len(pins) == 0 {
+// to, pods that must be held (nil: none must) by pods that also require a node without labelUnheld, and the pods that those stand for. Bars
+// against launches for a class also bar those for its pinned pods.
+func pinned(pods []*model.Pod, pins demand.Pins, held func(*model.Pod) bool, pools []solve.Pool) (out []*model.Pod, barred []solve.Pool, original map[*model.Pod]*model.Pod) {
+	if len(pins) == 0 && held == nil {
 		return pods, pools, nil
 	}
 	out, original = make([]*model.Pod, len(pods)), map[*model.Pod]*model.Pod{}
 	type pinnedClass struct {
-		class  *model.Class
-		domain string
-		value  string
+		class         *model.Class
+		domain, value string // empty: pinned to none
+		held          bool
 	}
 	classes := map[pinnedClass]*model.Class{}
 	var order []pinnedClass
 	for i, p := range pods {
-		value, ok := pins[p.Gang.Name]
-		if !ok || p.Gang.Domain == "" {
+		k := pinnedClass{class: p.Class, held: held != nil && held(p)}
+		if value, ok := pins[p.Gang.Name]; ok && p.Gang.Domain != "" {
+			k.domain, k.value = p.Gang.Domain, value
+		}
+		if k == (pinnedClass{class: p.Class}) {
 			out[i] = p
 			continue
 		}
-		k := pinnedClass{p.Class, p.Gang.Domain, value}
 		c := classes[k]
 		if c == nil {
-			c = requiring(p.Class, model.OneOf(k.domain, value))
+			if c = p.Class; k.domain != "" {
+				c = requiring(c, model.OneOf(k.domain, k.value))
+			}
+			if k.held {
+				c = requiring(c, model.Requirement{Key: labelUnheld, AllowAbsent: true, Min: math.MinInt64, Max: math.MaxInt64})
+			}
 			classes[k], order = c, append(order, k)
 		}
 		q := *p

@@ -14,6 +14,8 @@ type placements struct {
 
 	awaitsPods map[string]bool // by name: nodes and claims that pods are expected on, with a slot or without
 	awaitsEnds map[string]bool // by name: nodes that pods are expected on when other pods have ended there
+
+	booked map[string][]*model.Pod // by name: nodes on which pods of ProvisioningRequests that do not exist yet are expected without a slot
 }
 
 // isExpected reports whether a pod is expected on a standing node.

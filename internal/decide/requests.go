@@ -7,20 +7,32 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide/demand"
+	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/decide/requests"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// Here is what decide/requests is given, and what is held for ProvisioningRequests on standing nodes. On nodes that are launched for them,
-// slots hold it.
+// Here is what decide/requests is given, and what is kept in Dovetail's own decisions for ProvisioningRequests on standing nodes that have no
+// slots for them: see bookings.go.
 
 // followRequests finds how ProvisioningRequests stand.
 func (st *step) followRequests() {
 	var next time.Time
-	st.out.Requests, next, st.mem.requests = requests.Follow(st.View, requests.In{Reservations: st.reservations.All, Expected: st.placements.nodeOf,
-		Decisions: st.out.Pods, Solved: st.out.Solved, Retry: st.pol.BufferRetry}, st.mem.requests)
+	in := st.landingInput()
+	checks := map[string]bool{} // by uid: requests that only free capacity is looked for
+	for _, r := range st.Snapshot.Requests {
+		checks[r.UID] = r.CheckOnly
+	}
+	st.out.Requests, next, st.mem.requests = requests.Follow(st.View, requests.In{
+		Reservations: st.reservations.All,
+		Holds:        func(h *cluster.Reservation) bool { return !st.holds() || st.heed(landing.Holds(st.View, in, h)) },
+		Reserves: func(p *model.Pod, n int32) bool {
+			return st.holds() && (!checks[p.Consumes.UID] || st.canHold(st.ClaimOn(n)))
+		},
+		Expected: st.placements.nodeOf, Decisions: st.out.Pods, Solved: st.out.Solved, Retry: st.pol.BufferRetry}, st.mem.requests)
 	st.wakeAt(next)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/decide/requests"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -70,8 +71,9 @@ func (w *world) capacityFor(r *model.ProvisioningRequest) (n int) {
 }
 
 // TestRequestsSettle lets everything go wrong for a while in a world of workloads and ProvisioningRequests under a limit. No node is launched
-// for a request that only checks capacity, and none is provisioned without capacity for all of its pods on Ready nodes. When nothing goes wrong any
-// more, the pods of provisioned requests run on what is held for them, without a launch; and in the end nothing is held.
+// for a request that only checks capacity, and none is provisioned without capacity for all of its pods on Ready nodes. When no more capacity is
+// lost, the pods of provisioned requests run on what is held for them, all of them and without a launch, whatever pods of others come before them
+// and however late kube-scheduler hears of what was decided; and in the end nothing is held.
 func TestRequestsSettle(t *testing.T) {
 	t.Parallel()
 	outcomes := map[string]int{}
@@ -80,7 +82,8 @@ func TestRequestsSettle(t *testing.T) {
 		w.pool().ConsolidateAfter, w.pool().ConsolidationPolicy = 10*time.Second, rapid.SampledFrom([]string{"WhenEmpty", "WhenEmptyOrUnderutilized"}).Draw(t, "consolidates")
 		w.pool().NodeLimit = int64(rapid.IntRange(1, 10).Draw(t, "limit"))
 		w.SetPool(w.pool())
-		consumers := map[string]*sim.Workload{}
+		consumers, others := map[string]*sim.Workload{}, 0
+		complete := map[string]bool{} // by request: all of its pods have a place that is held for them, which may have been lost before
 		for i := range rapid.IntRange(1, 3).Draw(t, "requests") {
 			name := fmt.Sprint("r", i)
 			_, consumers[name] = drawRequest(t, w, name)
@@ -98,6 +101,7 @@ func TestRequestsSettle(t *testing.T) {
 			for i := range out.Requests {
 				x := &out.Requests[i]
 				r := x.Request
+				complete[r.Name] = x.Ready >= x.Total
 				if x.Conditions[model.RequestProvisioned].Status == "True" && !r.IsProvisioned() && w.Faults.Odds == nil {
 					if n := w.capacityFor(r); n < x.Total {
 						w.fatalf("request %s is provisioned with capacity for %d of %d pods", r.Name, n, x.Total)
@@ -107,8 +111,11 @@ func TestRequestsSettle(t *testing.T) {
 		}
 		w.wild()
 		w.rush(5, 60, 50, 200, 1000, 5000)
-		w.say("from here on nothing goes wrong")
-		w.Faults.Odds = nil
+		w.say("from here on no capacity is lost")
+		if w.Faults.Odds = nil; rapid.Bool().Draw(t, "late news") {
+			w.wild(sim.Crash, sim.WatchLags, sim.SlowCall, sim.AnswerLost, sim.SchedulerIsSlow, sim.SchedulerLags, sim.BindingIsLate, sim.PodsOneByOne, sim.NoLookAtDemand)
+			w.Faults.Odds[sim.SchedulerLags], w.Faults.Odds[sim.BindingIsLate] = 40, 20
+		}
 		if rapid.Bool().Draw(t, "lift the limit") {
 			w.editPool(func(p *model.NodePool) { p.NodeLimit = -1 })
 		}
@@ -120,20 +127,17 @@ func TestRequestsSettle(t *testing.T) {
 			for _, r := range w.Requests {
 				decided = decided && (r.IsOver() || r.IsProvisioned() || r.Status[model.RequestProvisioned].Reason == requests.NotFound)
 			}
-			if decided && w.Controller.IsQuiet() {
+			if decided && (w.Faults.Odds != nil || w.Controller.IsQuiet()) {
 				break
 			}
 		}
-		// The pods of one that is provisioned are made, if there are no other pods that kube-scheduler could bind to free capacity.
-		held := map[string]bool{}
+		// The pods of those that are provisioned are made, and before them pods of others. Nodes that are not reserved hold nothing against others: only
+		// one is looked at then, if there are no other pods.
+		reserves, held := w.pol.Landing.Mode != landing.Off, map[string]bool{}
 		for _, r := range w.Requests {
-			if left := r.Deadline().Sub(w.Now); len(held) == 0 && r.IsProvisioned() && !r.IsOver() && left > 2*time.Minute && w.allBound() {
+			if left := r.Deadline().Sub(w.Now); (reserves || len(held) == 0 && w.Faults.Odds == nil && w.allBound()) && r.IsProvisioned() && !r.IsOver() && complete[r.Name] && left > 3*time.Minute {
 				held[r.Name] = true
 			}
-		}
-		w.say("the pods of provisioned requests are made: %v", held)
-		for name := range held {
-			consumers[name].Want = w.requestNamed(name).Total()
 		}
 		w.did = func(a plan.Action) {
 			if c, ok := a.(plan.CreateClaim); ok && c.Why.Code == plan.Demand {
@@ -144,9 +148,35 @@ func TestRequestsSettle(t *testing.T) {
 				}
 			}
 		}
+		if reserves && len(held) > 0 {
+			w.say("pods of others come while capacity is held for %v", held)
+			for range rapid.IntRange(0, 40).Draw(t, "ticks before the pods") {
+				if l := w.Workloads[rapid.IntRange(0, len(w.Workloads)-1).Draw(t, "workload")]; l.Consumes.UID == "" && rapid.IntRange(0, 4).Draw(t, "scaled") == 4 {
+					l.Want = rapid.IntRange(l.Want, l.Want+8).Draw(t, "pods of others")
+				}
+				w.Tick()
+				w.pause(50, 200, 1000, 3000)
+			}
+			others = 0
+			for _, p := range w.Pods {
+				if p.Consumes.UID == "" && p.Node == "" {
+					others++
+				}
+			}
+		}
+		w.say("the pods of provisioned requests are made: %v", held)
+		for name := range held {
+			consumers[name].Want = w.requestNamed(name).Total()
+		}
 		for end := w.Now.Add(time.Minute); w.Now.Before(end); {
 			w.Tick()
 			w.Now = w.Now.Add(200 * time.Millisecond)
+		}
+		if w.Faults.Odds = nil; reserves { // what was late comes
+			for end := w.Now.Add(time.Minute); w.Now.Before(end); {
+				w.Tick()
+				w.Now = w.Now.Add(200 * time.Millisecond)
+			}
 		}
 		for _, p := range w.Pods {
 			if held[p.Owner.Name] && p.Node == "" {
@@ -156,6 +186,9 @@ func TestRequestsSettle(t *testing.T) {
 		w.did = nil
 		for name := range held {
 			outcomes["ran"]++
+			if others > 0 {
+				outcomes["ran while pods of others were pending"]++
+			}
 			if r := w.requestNamed(name); !r.Status[model.RequestExpired].True() {
 				w.fatalf("all pods of request %s run, and its booking has not ended", name)
 			}
@@ -181,7 +214,7 @@ func TestRequestsSettle(t *testing.T) {
 		}
 	})
 	t.Log(outcomes)
-	if outcomes["ran"] == 0 || outcomes["Failed "+requests.ValidityExpired] == 0 {
+	if outcomes["ran"] == 0 || outcomes["ran while pods of others were pending"] == 0 || outcomes["Failed "+requests.ValidityExpired] == 0 {
 		untested(t, "too little was tried: %v", outcomes)
 	}
 }

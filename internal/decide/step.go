@@ -31,6 +31,7 @@ type step struct {
 	unused        *unused.Launches
 	health        *claims.Health
 	backOffs      *disruption.BackOffs
+	bookings      *bookings
 	commandStage  *disruptionCommands
 	candidates    *candidates
 	search        *disruptionSearch
@@ -54,7 +55,7 @@ func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step
 	backOffs := disruption.NewBackOffs(d.View, m.backOffs)
 	table := &commandTable{draft: d, mem: &m.commands, backOffs: backOffs, memo: memo}
 	health := &claims.Health{}
-	placements := &placements{mem: &m.placements, awaitsPods: map[string]bool{}, awaitsEnds: map[string]bool{}}
+	placements := &placements{mem: &m.placements, awaitsPods: map[string]bool{}, awaitsEnds: map[string]bool{}, booked: map[string][]*model.Pod{}}
 	disagreements := demand.NewDisagreements(d.View, pol.DisagreementAfter, pol.DisagreementRetry, m.disagreements)
 
 	// Claims, and what is launched for demand.
@@ -67,6 +68,8 @@ func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step
 	st.demand = &demandStage{draft: d, mem: &m.demand, buffers: buffers, disagreements: disagreements, expander: &nodegroups.Expander{View: d.View, Policy: pol.Solve, Ask: req.AskExpander, Answer: req.Expander}, hosts: hosts,
 		nodes: nodes, placements: placements, purchases: purchases, shortfalls: shortfalls, unused: unused, requests: &m.requests, withholding: withheld,
 		smallNodes: &m.smallNodes}
+
+	st.bookings = &bookings{draft: d, hosts: hosts, placements: placements, nodes: nodes}
 
 	// Disruption.
 	driftBackOff := &driftBackOff{draft: d, mem: &m.drift}

@@ -70,10 +70,10 @@ type Eligibility struct {
 	Activity map[string]GroupActivity
 	// CountPods is how many pods the controller of this uid has. It is asked where a pool has a minimum of them.
 	CountPods func(ownerUID string) int32
-	// Nodes are all nodes of the cluster. They are looked at where a pod is of a gang; nil: no gang keeps a pod.
-	Nodes []*model.Node
+	// Snapshot has all nodes and pending pods of the cluster. They are looked at where a pod is of a gang; nil: no gang keeps a pod.
+	Snapshot *model.Snapshot
 
-	gangNodes       map[string]int // by gang: nodes that its pods run on; nil before it is asked for
+	gangs           map[string]gangSpread // by gang; nil before it is asked for
 	pdbsByNamespace map[string][]*model.PDB
 	pdbsByClass     map[*model.Class][]*model.PDB // found so far
 }
@@ -392,8 +392,8 @@ func (e *Eligibility) PodBlockers(pool *model.NodePool, p *model.Pod, cause plan
 	if p.Class.Daemon {
 		return append(out, e.pdbBlockers(pool, p, cause)...)
 	}
-	if n := e.countGangNodes(p); n > 1 && cause != plan.Draining {
-		out = append(out, plan.Reason{Code: plan.GangApart, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfGangApart{Gang: plan.Object(p.Gang.Name), Nodes: n}})
+	if g := e.spreadOf(p); g.isApart() && cause != plan.Draining {
+		out = append(out, plan.Reason{Code: plan.GangApart, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfGangApart{Gang: plan.Object(p.Gang.Name), Nodes: g.nodes, Waiting: g.waiting()}})
 	}
 	if p.SafeToEvict != "" && p.SafeToEvict != trueValue && isVoluntary(cause) {
 		out = append(out, plan.Reason{Code: plan.SafeToEvict, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfSafeToEvict{Annotation: SafeToEvict, Value: p.SafeToEvict}})
@@ -404,25 +404,53 @@ func (e *Eligibility) PodBlockers(pool *model.NodePool, p *model.Pod, cause plan
 	return append(out, e.pdbBlockers(pool, p, cause)...)
 }
 
-// countGangNodes returns on how many nodes the pods of a pod's gang run. A gang's pods are moved together, in one command, so a
-// node can go only with all pods of the gang on it.
-func (e *Eligibility) countGangNodes(p *model.Pod) int {
-	if !p.HasGang() {
-		return 0
+// gangSpread is where the pods of a gang are.
+type gangSpread struct {
+	nodes   int // that pods of it run on
+	bound   int // pods that run there, and those that have succeeded
+	pending int
+	least   int // pods that must run at the same time
+}
+
+// waiting returns how many pods wait for a node without which the gang does not run.
+func (g gangSpread) waiting() int { return min(g.pending, max(0, g.least-g.bound)) }
+
+// isApart reports whether a node with pods of the gang must not go alone: they are moved together, in one command. As long as too few of
+// them run, those that do wait for the others, and to move them would start the gang anew.
+func (g gangSpread) isApart() bool { return g.nodes > 1 || g.nodes == 1 && g.waiting() > 0 }
+
+// spreadOf returns where the pods of a pod's gang are; zero: it has none.
+func (e *Eligibility) spreadOf(p *model.Pod) gangSpread {
+	if !p.HasGang() || e.Snapshot == nil {
+		return gangSpread{}
 	}
-	if e.gangNodes == nil {
-		e.gangNodes = map[string]int{}
-		for _, n := range e.Nodes {
+	if e.gangs == nil {
+		e.gangs = map[string]gangSpread{}
+		for _, n := range e.Snapshot.Nodes {
 			here := map[string]bool{}
 			for _, q := range n.Pods {
-				if q.HasGang() && !q.Terminal && q.Deleting.IsZero() && !here[q.Gang.Name] {
-					here[q.Gang.Name] = true
-					e.gangNodes[q.Gang.Name]++
+				if !q.HasGang() || q.Terminal || !q.Deleting.IsZero() {
+					continue
 				}
+				g, known := e.gangs[q.Gang.Name]
+				if !known {
+					g.bound = e.Snapshot.GangsEnded[q.Gang.Name]
+				}
+				if g.bound, g.least = g.bound+1, max(g.least, q.Gang.Least); !here[q.Gang.Name] {
+					here[q.Gang.Name] = true
+					g.nodes++
+				}
+				e.gangs[q.Gang.Name] = g
+			}
+		}
+		for _, q := range e.Snapshot.Pending {
+			if g, runs := e.gangs[q.Gang.Name]; runs && q.HasGang() && !q.Gated {
+				g.pending, g.least = g.pending+1, max(g.least, q.Gang.Least)
+				e.gangs[q.Gang.Name] = g
 			}
 		}
 	}
-	return e.gangNodes[p.Gang.Name]
+	return e.gangs[p.Gang.Name]
 }
 
 // pdbBlockers returns the reason for which PodDisruptionBudgets keep a pod now; at most one. A pod that a drain leaves

@@ -200,12 +200,13 @@ type (
 		_     struct{} `want:"at most 1"`
 		Count int      `have:"%s"`
 	}
-	// OfGangApart is a gang that has pods on several nodes.
+	// OfGangApart is a gang that has pods on several nodes, or too few on one and others without a node.
 	OfGangApart struct {
 		detail
-		Gang  Object   `key:"%s"`
-		_     struct{} `want:"on 1 node"`
-		Nodes int      `have:"%s"`
+		Gang    Object   `key:"%s"`
+		_       struct{} `want:"on 1 node"`
+		Nodes   int      `have:"%s"`
+		Waiting int      `have:", and %s pending|"` // pods without which it does not run
 	}
 	// OfSpotToSpot is the feature gate that is off.
 	OfSpotToSpot struct {

@@ -48,7 +48,7 @@ const (
 	FewReplicas         Code = "FewReplicas"         // its controller has fewer pods than wanted; Subject: the pod, Want: how many, Have: how many there are
 	DisruptionBudgetPDB Code = "PodDisruptionBudget" // Subject: the pod, Key: the budget
 	SeveralPDBs         Code = "SeveralPodDisruptionBudgets"
-	GangApart           Code = "GangApart"          // the pod's gang has pods on other nodes too, and its pods are moved together or not at all; Key: the gang, Have: on how many nodes it is
+	GangApart           Code = "GangApart"          // the pod's gang has pods on other nodes too, or waits for nodes, and its pods are moved together or not at all; Key: the gang, Have: on how many nodes it is
 	Budget              Code = "DisruptionBudget"   // the pool's; Key: its schedule, Want: what it allows, Have: what is disrupted
 	NoHome              Code = "NoHome"             // a pod fits nowhere else, and no machine can be bought for it; Subject: the pod
 	NotCheaper          Code = "NotCheaper"         // Want: less than what it costs; Have: the least that its pods cost elsewhere

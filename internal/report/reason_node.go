@@ -94,6 +94,9 @@ func kept(r plan.Reason) string {
 		return object + " is covered by " + strconv.Itoa(d.Count) + " PodDisruptionBudgets (" + listText(d.Names.Names(), 0) + "); the eviction API always refuses such a pod"
 	case plan.GangApart:
 		d := plan.DetailOf[plan.OfGangApart](r)
+		if d.Nodes < 2 {
+			return object + " belongs to " + objectName(d.Gang) + ", which waits for nodes for " + model.Count(d.Waiting, "pod") + "; the pods of a gang are moved together or not at all"
+		}
 		return object + " belongs to " + objectName(d.Gang) + ", whose pods run on " + strconv.Itoa(d.Nodes) + " nodes; the pods of a gang are moved together or not at all"
 	case plan.Budget:
 		return budgetReached(object, plan.DetailOf[plan.OfBudget](r))

@@ -167,15 +167,18 @@ func placesOf(in *Input, label string) map[*model.Pod]string {
 }
 
 // GangsApart returns the gangs that a disruption command takes apart: it removes a node with a pod of the gang, and not all nodes that
-// have one.
-func GangsApart(nodes []*model.Node, leaving []Leaving) (found []Violation) {
+// have one; or others of its pods are pending, and too few run without them.
+func GangsApart(s *model.Snapshot, leaving []Leaving) (found []Violation) {
 	goes := map[string]bool{} // by provider id
 	for _, x := range leaving {
 		goes[x.Claim.ProviderID] = true
 	}
-	type both struct{ goes, stays *model.Pod }
+	type both struct {
+		goes, stays, waits *model.Pod
+		runs, least        int
+	}
 	gangs := map[string]both{}
-	for _, n := range nodes {
+	for _, n := range s.Nodes {
 		for _, p := range n.Pods {
 			if p.Gang.Name == "" || p.Terminal || !p.Deleting.IsZero() {
 				continue
@@ -186,13 +189,27 @@ func GangsApart(nodes []*model.Node, leaving []Leaving) (found []Violation) {
 			} else {
 				x.stays = p
 			}
+			x.runs, x.least = x.runs+1, max(x.least, p.Gang.Least)
 			gangs[p.Gang.Name] = x
 		}
 	}
-	for _, n := range nodes { // in their order
+	for _, p := range s.Pending {
+		if x, ok := gangs[p.Gang.Name]; ok && p.Gang.Name != "" && !p.Gated {
+			x.waits, x.least = p, max(x.least, p.Gang.Least)
+			gangs[p.Gang.Name] = x
+		}
+	}
+	for _, n := range s.Nodes { // in their order
 		for _, p := range n.Pods {
-			if x := gangs[p.Gang.Name]; x.goes == p && x.stays != nil {
+			x := gangs[p.Gang.Name]
+			if x.goes != p {
+				continue
+			}
+			switch {
+			case x.stays != nil:
 				found = append(found, Violation{Rule: Together, Pod: p, Detail: fmt.Sprintf("the command removes its node, and pod %s of its gang %s stays", x.stays.Key(), p.Gang.Name)})
+			case x.waits != nil && x.runs+s.GangsEnded[p.Gang.Name] < x.least:
+				found = append(found, Violation{Rule: Together, Pod: p, Detail: fmt.Sprintf("the command removes its node, and pod %s of its gang %s is pending", x.waits.Key(), p.Gang.Name)})
 			}
 		}
 	}

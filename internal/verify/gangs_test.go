@@ -69,22 +69,33 @@ func TestGangs(t *testing.T) {
 
 // TestGangsApart has commands that remove one or both of the nodes that a gang runs on.
 func TestGangsApart(t *testing.T) {
-	pods := members(2, 2)
-	nodes := []*model.Node{{Name: "a", ProviderID: "a", Pods: pods[:1]}, {Name: "b", ProviderID: "b", Pods: pods[1:]}, {Name: "c", ProviderID: "c"}}
+	pods := members(3, 3)
+	s := &model.Snapshot{Nodes: []*model.Node{{Name: "a", ProviderID: "a", Pods: pods[:1]}, {Name: "b", ProviderID: "b", Pods: pods[1:]}, {Name: "c", ProviderID: "c"}}}
 	removes := func(ids ...string) (out []Leaving) {
 		for _, id := range ids {
 			out = append(out, Leaving{Claim: &model.Claim{ProviderID: id}})
 		}
 		return out
 	}
-	if found := GangsApart(nodes, removes("a", "c")); len(found) != 1 || found[0].Pod != pods[0] {
+	if found := GangsApart(s, removes("a", "c")); len(found) != 1 || found[0].Pod != pods[0] {
 		t.Errorf("one of two nodes goes: %v", found)
 	}
-	if found := GangsApart(nodes, removes("a", "b")); len(found) > 0 {
+	if found := GangsApart(s, removes("a", "b")); len(found) > 0 {
 		t.Errorf("both go: %v", found)
 	}
-	if found := GangsApart(nodes, removes("c")); len(found) > 0 {
+	if found := GangsApart(s, removes("c")); len(found) > 0 {
 		t.Errorf("another goes: %v", found)
+	}
+	s.Nodes[1].Pods, s.Pending = nil, pods[1:]
+	if found := GangsApart(s, removes("a")); len(found) != 1 || found[0].Pod != pods[0] {
+		t.Errorf("the node of the first of its pods goes, and the others wait for nodes: %v", found)
+	}
+	s.Pending[0].Gated, s.Pending[1].Gated = true, true
+	if found := GangsApart(s, removes("a")); len(found) > 0 {
+		t.Errorf("the others are not to run yet: %v", found)
+	}
+	if s.Pending[1].Gated, s.GangsEnded = false, map[string]int{"g": 2}; len(GangsApart(s, removes("a"))) > 0 {
+		t.Errorf("enough of it run without the one that waits")
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // Closed says, by the name of a reserved claim, whether its node is closed to pods other than those that the claim has slots for, and since when.
 //
 // The node of a claim that was bought is born closed: the taint unregistered is on it until one write puts the reservation in its place. The
-// reservation of a node that joins through a node group, or that is to take the pods of a disruption command, comes later than the node. For as
+// reservation of a node that joins through a node group, or that was standing (cluster.ReservedSince), comes later than the node. For as
 // long as kube-scheduler has not heard of it, it may bind pods there, too.
 type Closed map[string]closure
 
@@ -32,12 +32,12 @@ func (k Closed) Note(now time.Time, reservations []*cluster.Reservation) Closed 
 			continue
 		}
 		x, known := k[c.Name]
-		_, hosts := cluster.ReadHostRecord(c)
+		_, later := cluster.ReservedSince(c)
 		reserved, takesPods := cluster.HasReservedTaint(n, c), n.Ready && !n.HasTaint(taintNotReady)
 		switch {
 		case !reserved && !n.HasTaint(model.TaintUnregistered):
 			x = closure{open: x.open || takesPods} // if it does not, whoever hears that it does has heard of the reservation before
-		case x.open, !known && takesPods && (hosts || c.Labels[model.LabelNodeGroup] != ""): // if not known, another process may have closed it just now
+		case x.open, !known && takesPods && (later || c.Labels[model.LabelNodeGroup] != ""): // if not known, another process may have closed it just now
 			x = closure{since: now}
 		}
 		next[c.Name] = x

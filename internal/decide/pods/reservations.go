@@ -52,11 +52,10 @@ type ReservationMemory struct {
 // SlowSchedulerTimeout after it was initialized: kube-scheduler binds one pod after another, and one that is
 // slow comes to this node's pods only when it is done with those before them.
 func (rt *Reservations) LandingStatus(h *cluster.Reservation) (coming bool, since, until time.Time) {
-	if slices.ContainsFunc(h.Pods, func(p *model.Pod) bool { return p.Placeholder }) {
+	if h.IsForRequest() {
 		return true, rt.Now, time.Time{} // as long as capacity is looked for or booked
 	}
 	began := h.Began()
-	r, hosts := cluster.ReadHostRecord(h.Claim)
 	if began.True() && (h.Ending || slices.ContainsFunc(h.Pods, func(p *model.Pod) bool { return p.Node != "" || p.Expected || p.Binding != "" })) {
 		if due := began.Since.Add(rt.CommandTimeout); rt.Now.Before(due) {
 			return true, rt.Now, due
@@ -68,8 +67,9 @@ func (rt *Reservations) LandingStatus(h *cluster.Reservation) (coming bool, sinc
 	if rt.mem.landedAt == nil {
 		return false, rt.Now, time.Time{} // nothing is remembered: they may have been on their way a moment ago
 	}
-	if since = rt.mem.landedAt[h.Claim.Name]; hosts && since.Before(r.Since) {
-		since = r.Since
+	since = rt.mem.landedAt[h.Claim.Name]
+	if reserved, later := cluster.ReservedSince(h.Claim); later && since.Before(reserved) {
+		since = reserved
 	}
 	if h.Node != nil {
 		for _, p := range h.Node.Pods {
@@ -168,6 +168,9 @@ func (rt *Reservations) holdsCapacity(c *model.Claim, n *model.Node) (holds bool
 	case c.Reserved && cluster.HasReservedTaint(n, c), !c.Is(lifecycle.Initialized):
 		return true, until
 	case c.Reserved:
+		if due, booked := rt.BookingDue(c); booked && rt.Now.Before(due) {
+			return true, due // its taint is being written
+		}
 		return false, until // its reservation is over
 	}
 	since := c.Conditions[lifecycle.Initialized].Since
@@ -181,6 +184,13 @@ func (rt *Reservations) holdsCapacity(c *model.Claim, n *model.Node) (holds bool
 		return true, due
 	}
 	return false, until
+}
+
+// BookingDue returns until when the taint of a standing node that is booked may be written: no reservation with pods that are awaited ends before.
+// False: its claim is not booked.
+func (rt *Reservations) BookingDue(c *model.Claim) (due time.Time, booked bool) {
+	since, booked := cluster.BookedSince(c)
+	return since.Add(rt.Lifecycle.LandingTimeout), booked
 }
 
 // withVolumes returns the pending pods that have volumes, one of each kind of slot.

@@ -72,7 +72,9 @@ type request struct {
 // In is what Follow finds the places of pods in.
 type In struct {
 	Reservations []*cluster.Reservation
-	Expected     func(*model.Pod) string // the standing node on which a pod without a slot is expected; empty: none
+	Holds        func(*cluster.Reservation) bool // whether a node that is ready is kept for the pods with slots there
+	Reserves     func(*model.Pod, int32) bool    // whether the standing node at a position is to be reserved before it counts as held for a pod
+	Expected     func(*model.Pod) string         // the standing node on which a pod without a slot is expected; empty: none
 	Decisions    []plan.PodDecision
 	Solved       bool // demand was solved for in this step
 	Retry        time.Duration
@@ -146,18 +148,21 @@ func Follow(v *cluster.View, in In, mem Memory) (out []State, next time.Time, _ 
 func places(v *cluster.View, in In) (at map[*model.Pod]place, held map[*model.Pod]bool, why map[*model.Pod][]plan.Reason) {
 	at, held, why = map[*model.Pod]place{}, map[*model.Pod]bool{}, map[*model.Pod][]plan.Reason{}
 	for _, h := range in.Reservations {
-		p := coming
-		if h.Claim.Is(lifecycle.Initialized) && h.Node != nil && h.IsUsable() {
-			p = ready
-		}
+		p := noPlace // not known yet
 		for _, pod := range h.Pods {
-			if pod.Consumes.UID != "" {
-				at[pod], held[pod] = p, true
+			if pod.Consumes.UID == "" {
+				continue
 			}
+			if p == noPlace {
+				if p = coming; h.Claim.Is(lifecycle.Initialized) && h.Node != nil && h.IsUsable() && in.Holds(h) {
+					p = ready
+				}
+			}
+			at[pod], held[pod] = p, true
 		}
 	}
 	standing := func(pod *model.Pod, node string) {
-		if n := v.FindNode(node); n >= 0 && v.Snapshot.Nodes[n].Ready && v.Snapshot.Nodes[n].Deleting.IsZero() {
+		if n := v.FindNode(node); n >= 0 && v.Snapshot.Nodes[n].Ready && v.Snapshot.Nodes[n].Deleting.IsZero() && !in.Reserves(pod, n) {
 			at[pod] = ready
 		} else if n >= 0 {
 			at[pod] = coming

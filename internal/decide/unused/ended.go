@@ -118,7 +118,7 @@ func (rd *reader) endLaunch(c *model.Claim, served map[cluster.SlotKey]bool) (ou
 // was launched if there was no capacity, or the node class was not ready. A zonal shift that takes the pods of a launch away says nothing of them.
 func (rd *reader) newEnded(c *model.Claim) (Ended, bool) {
 	p := rd.Pool(c.Pool)
-	if p == nil || rd.IsForeign(c) || c.Annotations[cluster.AnnotationHost] != "" || c.Annotations[model.AnnotationAdopt] != "" {
+	if p == nil || rd.IsForeign(c) || c.Annotations[cluster.AnnotationHost] != "" || c.Annotations[cluster.AnnotationBooked] != "" || c.Annotations[model.AnnotationAdopt] != "" {
 		return Ended{}, false
 	}
 	if h := c.Annotations[model.AnnotationPoolHash]; h != "" && p.Hash != "" && h != p.Hash {

@@ -89,10 +89,11 @@ func (ul *Launches) Read(in In) {
 	ul.In = in
 	held := make(map[string]heldLaunch, len(in.Reservations))
 	for _, h := range in.Reservations {
-		if h.Claim.UID == "" || len(h.Claim.Slots) == 0 || h.Claim.Annotations[cluster.AnnotationHost] != "" || h.Claim.Annotations[model.AnnotationAdopt] != "" {
+		was, known := ul.mem.held[h.Claim.UID]
+		if h.Claim.UID == "" || len(h.Claim.Slots) == 0 || h.Claim.Annotations[cluster.AnnotationHost] != "" || h.Claim.Annotations[model.AnnotationAdopt] != "" ||
+			!known && h.Claim.Annotations[cluster.AnnotationBooked] != "" {
 			continue
 		}
-		was, known := ul.mem.held[h.Claim.UID]
 		if known && h.Node != nil && !h.Node.Deleting.IsZero() {
 			continue // somebody deletes its Node, and the pods have to leave
 		}
