@@ -191,6 +191,30 @@ func TestAdoptionOfComing(t *testing.T) {
 	}
 }
 
+// TestLateMachine: a machine comes for a claim that is given up before it has it. Pods may be bound to its node, so it is not ended, but adopted.
+func TestLateMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(time.Minute) // for calls that are still under way
+		w := wholeWorld{newWorld(1, 5)}
+		p := w.provider()
+		if res := p.Launch(t.Context(), []cloud.LaunchRequest{w.request("late")})[0]; res.Err != nil || res.ProviderID != "" {
+			t.Errorf("have %+v, want a machine that is to come", res)
+		}
+		time.Sleep(time.Minute)
+		if err := p.Terminate(t.Context(), []string{"test-pending:late"})[0]; err != nil {
+			t.Error(err)
+		}
+		for range 3 {
+			adoptAll(t.Context(), p)
+			time.Sleep(time.Minute)
+		}
+		list, err := p.List(t.Context())
+		if err != nil || len(list) != 1 || list[0].ClaimUID != "adopts-"+list[0].ProviderID || len(w.machines()) != 1 {
+			t.Errorf("have %v of machines %q, %v; want the machine that came late, adopted", list, w.machines(), err)
+		}
+	})
+}
+
 // TestForget: while a provider runs, another process forgets its machines but one. They stay, are those of no claim, can be adopted, and are not ended
 // with their claims, which get no other machine.
 func TestForget(t *testing.T) {

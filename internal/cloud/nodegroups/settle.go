@@ -341,8 +341,13 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Memb
 		}
 	case need < 0 && g.Surplus > 0:
 		n := min(-need, g.Surplus)
-		todo.remove = free[:min(n, int64(len(free)))]
-		todo.lower = n - int64(len(todo.remove))
+		came := min(n, int64(len(free)))
+		todo.lower = n - came
+		if _, adoptable := p.adoptables()[name]; adoptable { // kube-scheduler may have bound pods to it: a claim is made for it, and drains it
+			g.Surplus -= came
+		} else {
+			todo.remove = free[:came]
+		}
 	}
 	return answers, todo
 }
