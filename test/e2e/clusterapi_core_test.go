@@ -31,11 +31,9 @@ type coreWorld struct {
 	stop  func(syscall.Signal)
 }
 
-// TestClusterAPICore runs a controller with --cloud clusterapi next to Cluster API's own core manager: its Cluster, MachineDeployment, MachineSet
-// and Machine controllers and its webhooks, compiled from its module. Only the infrastructure provider is the test's.
-func TestClusterAPICore(t *testing.T) {
-	t.Parallel()
-	verifyOnly(t)
+// newCoreWorld starts all of it. The controller runs until the test ends.
+func newCoreWorld(t *testing.T, name string) *coreWorld {
+	t.Helper()
 	s := own(t, "--no-autoscaler")
 	capi, err := s.StartClusterAPI(t.Context())
 	if err != nil {
@@ -47,10 +45,19 @@ func TestClusterAPICore(t *testing.T) {
 			t.Logf("Cluster API's manager:\n%s", capi.LogTail(60))
 		}
 	})
-	e := newEnv(t, s, "core")
+	e := newEnv(t, s, name)
 	w := &coreWorld{env: e, whole: e, capi: capi, infra: startInfra(t, s)}
 	w.allow("cluster-api")
 	w.controller()
+	return w
+}
+
+// TestClusterAPICore runs a controller with --cloud clusterapi next to Cluster API's own core manager: its Cluster, MachineDeployment, MachineSet
+// and Machine controllers and its webhooks, compiled from its module. Only the infrastructure provider is the test's.
+func TestClusterAPICore(t *testing.T) {
+	t.Parallel()
+	verifyOnly(t)
+	w := newCoreWorld(t, "core")
 	if !t.Run("life", func(t *testing.T) { w.in(t).life() }) {
 		return // the others would wait until their deadlines
 	}

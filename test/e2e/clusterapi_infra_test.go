@@ -43,6 +43,8 @@ type kwokInfra struct {
 	mu        sync.Mutex
 	hold      bool                   // machines do not come
 	exhausted map[string]bool        // by template: machines fail
+	never     map[string]int         // by template: so many of the next machines come without a node
+	alone     map[string]bool        // names of machines that came without a node
 	made      map[string]string      // by provider id of each machine that there ever was: its template
 	deleted   map[string]bool        // by provider id: its machine was deleted
 	shapes    map[string]corev1.Node // by template
@@ -60,7 +62,7 @@ type infraObject struct {
 // startInfra installs the provider and a Cluster "workload" in namespace default whose nodes are the sandbox's own.
 func startInfra(t *testing.T, s *sandbox.Sandbox) *kwokInfra {
 	t.Helper()
-	p := &kwokInfra{t: t, s: s, exhausted: map[string]bool{}, made: map[string]string{}, deleted: map[string]bool{}, shapes: map[string]corev1.Node{}, failed: map[string]bool{}}
+	p := &kwokInfra{t: t, s: s, exhausted: map[string]bool{}, never: map[string]int{}, alone: map[string]bool{}, made: map[string]string{}, deleted: map[string]bool{}, shapes: map[string]corev1.Node{}, failed: map[string]bool{}}
 	for _, kind := range []string{"KwokMachine", "KwokMachineTemplate", "KwokControlPlane"} {
 		group := infraGroup
 		if kind == "KwokControlPlane" {
@@ -208,14 +210,7 @@ func (p *kwokInfra) step(ctx context.Context, m *infraObject) error {
 	case !slices.Contains(m.Metadata.Finalizers, infraFinalizer):
 		return p.s.Patch(ctx, at, `{"metadata":{"finalizers":["`+infraFinalizer+`"]}}`)
 	}
-	node := shape.DeepCopy()
-	node.Name, node.Spec.ProviderID, node.Spec.Taints = m.Metadata.Name, id, []corev1.Taint{{Key: uninitializedTaint, Effect: corev1.TaintEffectNoSchedule}}
-	made, err := p.s.Kube.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
-	if err == nil {
-		made.Status.Capacity, made.Status.Allocatable = shape.Status.Capacity, shape.Status.Capacity
-		_, err = p.s.Kube.CoreV1().Nodes().UpdateStatus(ctx, made, metav1.UpdateOptions{})
-	}
-	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
+	if err := p.join(ctx, m.Metadata.Name, id, template, &shape); err != nil {
 		return err
 	}
 	p.set(func() { p.made[id] = template })
@@ -223,6 +218,31 @@ func (p *kwokInfra) step(ctx context.Context, m *infraObject) error {
 		return err
 	}
 	return p.s.Patch(ctx, at+"/status", `{"status":{"initialization":{"provisioned":true}}}`)
+}
+
+// join makes the Node of a machine, unless it is one that comes without.
+func (p *kwokInfra) join(ctx context.Context, name, id, template string, shape *corev1.Node) error {
+	p.mu.Lock()
+	if !p.alone[name] && p.never[template] > 0 {
+		p.never[template]--
+		p.alone[name] = true
+	}
+	alone := p.alone[name]
+	p.mu.Unlock()
+	if alone {
+		return nil
+	}
+	node := shape.DeepCopy()
+	node.Name, node.Spec.ProviderID, node.Spec.Taints = name, id, []corev1.Taint{{Key: uninitializedTaint, Effect: corev1.TaintEffectNoSchedule}}
+	made, err := p.s.Kube.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+	if err == nil {
+		made.Status.Capacity, made.Status.Allocatable = shape.Status.Capacity, shape.Status.Capacity
+		_, err = p.s.Kube.CoreV1().Nodes().UpdateStatus(ctx, made, metav1.UpdateOptions{})
+	}
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
 }
 
 // everMade returns how many machines there ever were, by template.
@@ -263,7 +283,8 @@ type coreGroup struct {
 		Replicas int `json:"replicas"`
 	} `json:"spec"`
 	Status struct {
-		Replicas int `json:"replicas"`
+		Replicas   int                `json:"replicas"`
+		Conditions []metav1.Condition `json:"conditions"`
 	} `json:"status"`
 }
 

@@ -4,11 +4,8 @@
 package e2e
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -20,8 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
-	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest"
-	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
@@ -32,14 +27,20 @@ var seriesFamilies = []string{"c5", "m5", "r5", "c5a", "m5a"}
 // provisionTime is how long the groups of a series have to give a node.
 const provisionTime = 8 * time.Second
 
-// Drawn series over two groups that misbehave: instances fail to come, come without joining, are ended by AWS or
-// somebody else, are moved between zones, and the maximum shrinks below what runs, while pods come and go and the
-// controller is killed amid it. In the end every pod runs and nothing moves. No node with pods on it was ended by
-// Dovetail, and after the last of it no group's desired capacity went up and down again and again. One seed; twenty in
-// the soak, five side by side; GROUP_SERIES=4-6 plays some.
+// Drawn series over two groups that misbehave: machines fail to come, come without joining, are ended by their cloud or
+// somebody else, are replaced, and the maximum shrinks below what runs, while pods come and go and the controller is
+// killed amid it. In the end every pod runs and nothing moves. No node with pods on it was ended by Dovetail, and after
+// the last of it no group's size went up and down again and again. One seed for each cloud; twenty in the soak;
+// GROUP_SERIES=4-6 plays some.
 func TestGroupSeries(t *testing.T) {
 	verifyOnly(t)
 	t.Parallel()
+	t.Run("asg", func(t *testing.T) { t.Parallel(); seriesOnAWS(t) })
+	t.Run("clusterapi", func(t *testing.T) { t.Parallel(); seriesOnClusterAPI(t) })
+}
+
+// seriesOnAWS plays series over Auto Scaling groups, five side by side.
+func seriesOnAWS(t *testing.T) {
 	first, last := seriesSeeds(t)
 	for from := first; from <= last; from += len(seriesFamilies) {
 		to := min(last, from+len(seriesFamilies)-1)
@@ -48,7 +49,7 @@ func TestGroupSeries(t *testing.T) {
 			for seed := from; seed <= to; seed++ {
 				t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
 					t.Parallel()
-					newSeries(t, s, seed).play(last > first)
+					newSeries(t, s, seed, newAWSGroups).play(last > first)
 				})
 			}
 			t.Run("kills", func(t *testing.T) {
@@ -107,26 +108,73 @@ type series struct {
 	*env
 	draw         *rand.Rand
 	seed         int
-	small, large awstest.Group
+	cloud        seriesCloud
+	small, large *seriesGroup
 	replicas     int
 	said         []string // what happened, with times
 	began, calm  time.Time
 	pods         *podPlaces
 }
 
-func newSeries(t *testing.T, s *sandbox.Sandbox, seed int) *series {
+// seriesGroup is a group of a series.
+type seriesGroup struct {
+	name     string
+	large    bool // its nodes hold two pods, not one
+	min, max int
+}
+
+// seriesCloud is where the groups of a series are, and what goes wrong there.
+type seriesCloud interface {
+	// define makes or changes a group. A new one is to have its minimum of machines.
+	define(g *seriesGroup)
+	// group returns how many machines a group is to have, and those that it has, each by the last part of its provider id.
+	group(name string) (want int, members []string)
+	// noCapacity has machines of a group fail to come for a while.
+	noCapacity(g *seriesGroup, d time.Duration)
+	// notJoining has the next n machines of a group come without joining.
+	notJoining(g *seriesGroup, n int)
+	// end ends a machine of a group; an error says that it has gone in between.
+	end(g *seriesGroup, id string) error
+	// replace has the cloud replace machines of a group, and says what it does.
+	replace(g *seriesGroup) string
+	// kills are the processes that are killed amid the series, besides what the test does to all series of a sandbox.
+	kills() []seriesKill
+	// sizes is what a group's size ever was, and since when.
+	sizes(name string) []sizeAt
+	// failures is how many launches of a group failed since, and how many machines that never joined were ended since.
+	failures(name string, since time.Time) int
+	// ended are the machines that were ended.
+	ended() []endedMachine
+	// judge holds what is particular to the cloud.
+	judge()
+}
+
+// seriesKill is a process that is killed with SIGKILL and started again.
+type seriesKill struct {
+	name string
+	do   func()
+}
+
+type sizeAt struct {
+	at time.Time
+	n  int
+}
+
+type endedMachine struct {
+	id, node string
+	at       time.Time
+	by       string // who ended it; empty: Dovetail
+}
+
+func newSeries(t *testing.T, s *sandbox.Sandbox, seed int, on func(*series) seriesCloud) *series {
 	e := newEnv(t, s, fmt.Sprintf("series-%d", seed))
-	family := seriesFamilies[(seed-1)%len(seriesFamilies)]
 	draw := rand.New(rand.NewPCG(uint64(seed), 1))
-	zones := []string{"us-east-1a", "us-east-1b"}
-	group := func(name, size string, most int) awstest.Group {
-		return awstest.Group{Name: e.name + name, Max: most, InstanceTypes: []string{family + "." + size}, Zones: zones, Tags: nodesOf(e.name), DesiredLeftAsItIs: true}
-	}
-	x := &series{env: e, draw: draw, seed: seed, small: group("-small", "large", 3+draw.IntN(6)), large: group("-large", "xlarge", 12), began: time.Now()}
+	x := &series{env: e, draw: draw, seed: seed, began: time.Now(),
+		small: &seriesGroup{name: e.name + "-small", max: 3 + draw.IntN(6)}, large: &seriesGroup{name: e.name + "-large", large: true, max: 12}}
 	if draw.IntN(3) == 0 {
-		x.small.Min = 1 + draw.IntN(2)
-		x.small.Desired = x.small.Min
+		x.small.min = 1 + draw.IntN(2)
 	}
+	x.cloud = on(x)
 	return x
 }
 
@@ -138,43 +186,50 @@ func (x *series) play(whole bool) {
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("seed %d (GROUP_SERIES=%d):\n%s", x.seed, x.seed, strings.Join(x.said, "\n"))
-			for _, g := range []string{x.small.Name, x.large.Name} {
-				t.Logf("%s: %s", g, strings.Join(x.capacities(g), " "))
+			for _, g := range []*seriesGroup{x.small, x.large} {
+				t.Logf("%s: %s", g.name, x.sizesText(g))
 			}
 		}
 	})
-	x.define(&x.small)
-	x.define(&x.large)
+	x.cloud.define(x.small)
+	x.cloud.define(x.large)
 	x.pods = watchPlaces(e)
 	x.classAndPool()
 	x.replicas = 2 + x.draw.IntN(5)
 	e.deploy("web", int32(x.replicas), e.pod("1500m", "1Gi"))
-	for range 6 {
+	const events = 6
+	kills := map[int]seriesKill{} // by event that each follows
+	when := rand.New(rand.NewPCG(uint64(x.seed), 7))
+	after := when.Perm(events)
+	for i, k := range x.cloud.kills() {
+		kills[after[i]] = k
+	}
+	for i := range events {
 		e.pause(500*time.Millisecond + time.Duration(x.draw.Int64N(int64(2500*time.Millisecond))))
 		x.disturb()
+		if k, ok := kills[i]; ok {
+			e.pause(time.Duration(when.Int64N(int64(time.Second))))
+			x.say("%s is killed", k.name)
+			k.do()
+		}
 	}
 	x.calm = time.Now()
 	e.podsRun(x.replicas)
 	x.rests(whole)
 	x.nobodyEndedWithPods()
-	for _, g := range []string{x.small.Name, x.large.Name} {
-		x.noOscillation(g)
-	}
+	x.cloud.judge()
+	x.noOscillation(x.small)
+	x.noOscillation(x.large)
 	t.Logf("seed %d: %d events, %d pods run and nothing moves %s after the last event; %s of %s, %s of %s", x.seed, len(x.said), x.replicas,
-		time.Since(x.calm).Round(time.Second), x.small.Name, strings.Join(x.capacities(x.small.Name), " "), x.large.Name, strings.Join(x.capacities(x.large.Name), " "))
-	x.small.Min = 0 // so that the nodes can go
-	x.define(&x.small)
+		time.Since(x.calm).Round(time.Second), x.small.name, x.sizesText(x.small), x.large.name, x.sizesText(x.large))
+	x.small.min = 0 // so that the nodes can go
+	x.cloud.define(x.small)
 }
 
 // classAndPool makes the class over both groups, and the pool.
 func (x *series) classAndPool() {
-	x.fromGroups(map[string]any{"spec.disruption.consolidationPolicy": "WhenEmptyOrUnderutilized", "spec.disruption.consolidateAfter": "1s"}, x.small.Name, x.large.Name)
+	x.fromGroups(map[string]any{"spec.disruption.consolidationPolicy": "WhenEmptyOrUnderutilized", "spec.disruption.consolidateAfter": "1s"}, x.small.name, x.large.name)
 	x.must(x.s.Patch(x.ctx, groupClasses+"/"+x.name, fmt.Sprintf(`{"spec":{"options":{"maxNodeProvisionTime":%q}}}`, provisionTime)))
-}
-
-func (x *series) define(g *awstest.Group) {
-	x.t.Helper()
-	x.must(x.s.AWS(x.ctx, http.MethodPut, "/_aws/groups", *g, nil))
 }
 
 // say notes something that happened.
@@ -185,9 +240,9 @@ func (x *series) say(format string, args ...any) {
 // disturb does one drawn thing.
 func (x *series) disturb() {
 	x.t.Helper()
-	g := &x.small
+	g := x.small
 	if x.draw.IntN(3) == 0 {
-		g = &x.large
+		g = x.large
 	}
 	switch x.draw.IntN(8) {
 	case 0, 1:
@@ -196,46 +251,32 @@ func (x *series) disturb() {
 		x.scale("web", x.replicas)
 	case 2:
 		d := time.Duration(2+x.draw.IntN(8)) * time.Second
-		x.say("no capacity for %s in %s", d, x.small.InstanceTypes[0])
-		x.fault(awstest.Fault{Kind: machines.OutOfCapacity, InstanceType: x.small.InstanceTypes[0], Duration: machines.Duration(d)})
+		x.say("no capacity for %s in %s", d, x.small.name)
+		x.cloud.noCapacity(x.small, d)
 	case 3:
 		n := 1 + x.draw.IntN(2)
-		x.say("the next %d of %s don't join", n, g.InstanceTypes[0])
-		x.fault(awstest.Fault{Kind: machines.NeverRegisters, InstanceType: g.InstanceTypes[0], Count: n, Duration: machines.Duration(20 * time.Second)})
+		x.say("the next %d of %s don't join", n, g.name)
+		x.cloud.notJoining(g, n)
 	case 4:
-		x.endMember(g.Name)
+		_, m := x.cloud.group(g.name)
+		if len(m) == 0 {
+			x.say("%s has no member to end", g.name)
+			return
+		}
+		id := m[x.draw.IntN(len(m))]
+		x.say("%s of %s is ended: %v", id, g.name, x.cloud.end(g, id)) // it may have gone in between
 	case 5:
-		var who awstest.Interrupted
-		err := x.s.AWS(x.ctx, http.MethodPost, "/_aws/rebalance", awstest.GroupName{Name: g.Name}, &who)
-		x.say("AZRebalance of %s: %v, %v", g.Name, who.Instances, err)
+		x.say("%s", x.cloud.replace(g))
 	case 6:
-		has := len(x.groupNamed(x.small.Name).Members)
-		x.small.Max = max(x.small.Min, has-1-x.draw.IntN(2), 0)
-		x.say("maximum of %s, which has %d: %d", x.small.Name, has, x.small.Max)
-		x.define(&x.small)
+		_, has := x.cloud.group(x.small.name)
+		x.small.max = max(x.small.min, len(has)-1-x.draw.IntN(2), 0)
+		x.say("maximum of %s, which has %d: %d", x.small.name, len(has), x.small.max)
+		x.cloud.define(x.small)
 	case 7:
 		n := x.draw.IntN(4)
-		x.say("maxSize of the class for %s: %d", x.small.Name, n)
-		x.must(x.s.Patch(x.ctx, groupClasses+"/"+x.name, fmt.Sprintf(`{"spec":{"selectorTerms":[{"name":%q,"maxSize":%d},{"name":%q}]}}`, x.small.Name, n, x.large.Name)))
+		x.say("maxSize of the class for %s: %d", x.small.name, n)
+		x.must(x.s.Patch(x.ctx, groupClasses+"/"+x.name, fmt.Sprintf(`{"spec":{"selectorTerms":[{"name":%q,"maxSize":%d},{"name":%q}]}}`, x.small.name, n, x.large.name)))
 	}
-}
-
-func (x *series) fault(f awstest.Fault) {
-	x.t.Helper()
-	x.must(x.s.AWS(x.ctx, http.MethodPost, "/_aws/faults", awstest.FaultList{Faults: []awstest.Fault{f}}, nil))
-}
-
-// endMember has AWS stop a drawn member of a group at once.
-func (x *series) endMember(group string) {
-	x.t.Helper()
-	m := x.groupNamed(group).Members
-	if len(m) == 0 {
-		x.say("%s has no member to end", group)
-		return
-	}
-	id := m[x.draw.IntN(len(m))]
-	err := x.s.AWS(x.ctx, http.MethodPost, "/_aws/interrupt", awstest.Interruption{Kind: awstest.StateChange, Instances: []string{id}}, nil)
-	x.say("%s of %s is stopped: %v", id, group, err) // it may have gone in between
 }
 
 // rests waits until the groups have what they should, each member is the instance of a Ready claim, and nothing has
@@ -273,16 +314,16 @@ func (x *series) state(whole bool) (string, error) {
 		}
 	}
 	members := 0
-	for _, g := range []string{x.small.Name, x.large.Name} {
-		is := x.groupNamed(g)
-		text += fmt.Sprintln(g, is.Desired, is.Members)
-		if is.Desired != len(is.Members) {
-			wrong = fmt.Errorf("group %s has %d members and should have %d", g, len(is.Members), is.Desired)
+	for _, g := range []*seriesGroup{x.small, x.large} {
+		want, has := x.cloud.group(g.name)
+		text += fmt.Sprintln(g.name, want, has)
+		if want != len(has) {
+			wrong = fmt.Errorf("group %s has %d members and should have %d", g.name, len(has), want)
 		}
-		for _, id := range is.Members {
+		for _, id := range has {
 			members++
 			if !claimed[id] && whole {
-				wrong = fmt.Errorf("member %s of %s is no claim's", id, g)
+				wrong = fmt.Errorf("member %s of %s is no claim's", id, g.name)
 			}
 		}
 	}
@@ -295,64 +336,23 @@ func (x *series) state(whole bool) (string, error) {
 	return text, wrong
 }
 
-// capacities are a group's desired capacities by the journal, each with the second of the series.
-func (x *series) capacities(group string) []string {
+// sizesText is what a group's size ever was, each with the second of the series.
+func (x *series) sizesText(g *seriesGroup) string {
 	x.t.Helper()
 	var out []string
-	for _, c := range x.desiredOver(group) {
+	for _, c := range x.cloud.sizes(g.name) {
 		out = append(out, fmt.Sprintf("%d@%.1f", c.n, c.at.Sub(x.began).Seconds()))
 	}
-	return out
+	return strings.Join(out, " ")
 }
 
-type capacityAt struct {
-	at time.Time
-	n  int
-}
-
-// desiredOver is what a group's desired capacity ever was, and since when.
-func (x *series) desiredOver(group string) (out []capacityAt) {
-	x.t.Helper()
-	for _, n := range x.notes() {
-		if n.Kind == "group" && n.Key == group && (len(out) == 0 || out[len(out)-1].n != n.Value.Desired) {
-			out = append(out, capacityAt{n.at, n.Value.Desired})
-		}
-	}
-	return out
-}
-
-// journalNote is what the simulated AWS has noted of a group or of what a group did.
-type journalNote struct {
-	at        time.Time
-	Kind, Key string
-	Value     struct {
-		Desired                           int
-		Group, Description, Cause, Status string
-	}
-}
-
-func (x *series) notes() (out []journalNote) {
-	x.t.Helper()
-	records, err := x.s.Journal(context.WithoutCancel(x.ctx)) // also when the test has failed
-	if err != nil {
-		x.t.Error(err)
-	}
-	for _, r := range records {
-		n := journalNote{at: r.At}
-		if len(r.Data) > 0 && json.Unmarshal(r.Data, &n) == nil {
-			out = append(out, n)
-		}
-	}
-	return out
-}
-
-// noOscillation: after the last event a group's desired capacity turns twice at most: what was lost comes again, what
-// is too much then goes, and the other way round where it had begun to go. An instance that could not be launched, or has
-// not joined, is given up and asked for anew: twice more for each.
-func (x *series) noOscillation(group string) {
+// noOscillation: after the last event a group's size turns twice at most: what was lost comes again, what is too much then
+// goes, and the other way round where it had begun to go. A machine that could not be launched, or has not joined, is given
+// up and asked for anew: twice more for each.
+func (x *series) noOscillation(g *seriesGroup) {
 	x.t.Helper()
 	turns, up, before := 0, 0, 0
-	for i, c := range x.desiredOver(group) {
+	for i, c := range x.cloud.sizes(g.name) {
 		if i > 0 && c.at.After(x.calm) {
 			now := 1
 			if c.n < before {
@@ -365,80 +365,24 @@ func (x *series) noOscillation(group string) {
 		}
 		before = c.n
 	}
-	if most := 2 + 2*x.failedAfterCalm(group); turns > most {
-		x.t.Errorf("the desired capacity of %s turned %d times after the last event, want at most %d", group, turns, most)
+	if most := 2 + 2*x.cloud.failures(g.name, x.calm); turns > most {
+		x.t.Errorf("the size of %s turned %d times after the last event, want at most %d", g.name, turns, most)
 	}
 }
 
-// failedAfterCalm is how many launches of a group failed after the last event, and how many instances that never joined
-// were ended then.
-func (x *series) failedAfterCalm(group string) (n int) {
-	x.t.Helper()
-	records, err := x.s.Journal(x.ctx)
-	x.must(err)
-	neverJoins := map[string]bool{}
-	for _, r := range records {
-		switch {
-		case r.Kind == machines.RecordLaunched:
-			neverJoins[r.ID] = r.Instance.NeverRegisters
-		case r.Kind == machines.RecordTerminating && neverJoins[r.ID] && r.At.After(x.calm):
-			n++
-		}
-	}
-	for _, note := range x.notes() {
-		if note.Kind == "activity" && note.Value.Group == group && note.Value.Status == "Failed" && note.at.After(x.calm) {
-			n++
-		}
-	}
-	return n
-}
-
-// nobodyEndedWithPods: who was ended by request, and not by AWS, held no pod.
+// nobodyEndedWithPods: who was ended by Dovetail held no pod.
 func (x *series) nobodyEndedWithPods() {
 	x.t.Helper()
-	records, err := x.s.Journal(x.ctx)
-	x.must(err)
-	nodeOf, endedAt := map[string]string{}, map[string]time.Time{}
-	for _, r := range records {
-		switch {
-		case r.Kind == machines.RecordLaunched:
-			nodeOf[r.ID] = r.Instance.Node.Name
-		case r.Kind == machines.RecordTerminating:
-			endedAt[r.ID] = r.At
-		}
-	}
-	if len(nodeOf) == 0 {
-		x.t.Error("no node was launched, so nothing was tested")
-	}
-	byAWS := x.endedByAWS()
-	for id, at := range endedAt {
-		if byAWS[id] != "" {
+	for _, m := range x.cloud.ended() {
+		if m.by != "" {
 			continue
 		}
-		for _, p := range x.pods.on(nodeOf[id]) {
-			if p.bound.Before(at) && (p.gone.IsZero() || p.gone.After(at.Add(time.Second))) {
-				x.t.Errorf("node %s, %s, was ended at %.2fs with pod %s on it", nodeOf[id], id, at.Sub(x.began).Seconds(), p.name)
+		for _, p := range x.pods.on(m.node) {
+			if p.bound.Before(m.at) && (p.gone.IsZero() || p.gone.After(m.at.Add(time.Second))) {
+				x.t.Errorf("node %s, %s, was ended at %.2fs with pod %s on it", m.node, m.id, m.at.Sub(x.began).Seconds(), p.name)
 			}
 		}
 	}
-}
-
-// endedByAWS are the instances that a group ended by itself, or that were stopped, with the cause.
-func (x *series) endedByAWS() map[string]string {
-	x.t.Helper()
-	out := map[string]string{}
-	for _, line := range x.said {
-		if before, _, is := strings.Cut(line, " is stopped"); is {
-			id, _, _ := strings.Cut(before[strings.LastIndex(before, "i-"):], " ")
-			out[id] = "stopped"
-		}
-	}
-	for _, n := range x.notes() {
-		if id, is := strings.CutPrefix(n.Value.Description, "Terminating EC2 instance: "); is && !strings.Contains(n.Value.Cause, "user request") {
-			out[id] = n.Value.Cause
-		}
-	}
-	return out
 }
 
 // podPlaces remembers where pods were, from when until when.

@@ -26,6 +26,9 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -311,34 +314,74 @@ func (s *Sandbox) Patch(ctx context.Context, path, merge string) error {
 }
 
 // Watch hands on every change of a collection, in order, those there already first, until the context ends. Where the API
-// server ends a watch, as it does with one that reads too slowly, it goes on behind the last change that was seen; that it
-// can't is an error, as changes may have been missed.
+// server ends a watch, as it does with one that reads too slowly, or is away, it goes on behind the last change that was seen; that
+// it can't is an error, as changes may have been missed. An API server that was started anew may not know that change: then what is
+// there is handed on again, and what is not there any more as deleted.
 func Watch[T any](ctx context.Context, s *Sandbox, path string, change func(kind string, object *T)) error {
-	seen := "" // resource version of the last change
+	w := &watching{s: s, path: path, known: map[string]json.RawMessage{}, change: func(kind string, raw json.RawMessage) error {
+		object := new(T)
+		if err := json.Unmarshal(raw, object); err != nil {
+			return err
+		}
+		change(kind, object)
+		return nil
+	}}
+	restarted := false
 	for {
-		err := watchFrom(ctx, s, path, &seen, change)
+		err := w.once(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		if seen == "" || !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		away := utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
+		restarted = restarted || away
+		switch {
+		case away:
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+		case apierrors.IsResourceExpired(err) && restarted:
+			w.seen, w.restart, restarted = "", true, false
+		case w.seen != "" && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
+		default:
 			return fmt.Errorf("watch %s: %w", path, err)
 		}
 	}
 }
 
-// watchFrom is Watch from behind a resource version on, which it keeps up to date, until the watch ends. The error says how.
-func watchFrom[T any](ctx context.Context, s *Sandbox, path string, seen *string, change func(kind string, object *T)) error {
-	path, query, _ := strings.Cut(path, "?")
+// watching is a watch of a collection.
+type watching struct {
+	s       *Sandbox
+	path    string
+	seen    string                     // resource version of the last change
+	known   map[string]json.RawMessage // what is there, by uid
+	restart bool                       // what is there is to be compared with known first
+	change  func(kind string, raw json.RawMessage) error
+}
+
+// once watches from behind the last change on, until the watch ends. The error says how.
+func (w *watching) once(ctx context.Context) error {
+	path, query, _ := strings.Cut(w.path, "?")
 	params, err := url.ParseQuery(query)
 	if err != nil {
 		return err
 	}
-	request := s.Kube.CoreV1().RESTClient().Get().AbsPath(path).Param("watch", "true")
-	for name := range params {
-		request = request.Param(name, params.Get(name))
+	get := func() *rest.Request {
+		request := w.s.Kube.CoreV1().RESTClient().Get().AbsPath(path)
+		for name := range params {
+			request = request.Param(name, params.Get(name))
+		}
+		return request
 	}
-	if *seen != "" {
-		request = request.Param("resourceVersion", *seen)
+	if w.restart {
+		if err := w.dropGone(ctx, get()); err != nil {
+			return err
+		}
+		w.restart = false
+	}
+	request := get().Param("watch", "true")
+	if w.seen != "" {
+		request = request.Param("resourceVersion", w.seen)
 	}
 	body, err := request.Stream(ctx)
 	if err != nil {
@@ -353,26 +396,57 @@ func watchFrom[T any](ctx context.Context, s *Sandbox, path string, seen *string
 		if err := dec.Decode(&e); err != nil {
 			return err
 		}
-		var meta struct {
-			Metadata struct{ ResourceVersion string }
+		if e.Type == "ERROR" {
+			var status metav1.Status
+			if err := json.Unmarshal(e.Object, &status); err != nil {
+				return err
+			}
+			return &apierrors.StatusError{ErrStatus: status}
 		}
+		var meta watchedObject
 		if err := json.Unmarshal(e.Object, &meta); err != nil {
 			return err
 		}
-		switch e.Type {
-		case "BOOKMARK":
-			*seen = meta.Metadata.ResourceVersion
-			continue
-		case "ERROR":
-			return errors.New(string(e.Object))
+		if e.Type != "BOOKMARK" {
+			if err := w.change(e.Type, e.Object); err != nil {
+				return err
+			}
+			if w.known[meta.Metadata.UID] = e.Object; e.Type == "DELETED" {
+				delete(w.known, meta.Metadata.UID)
+			}
 		}
-		object := new(T)
-		if err := json.Unmarshal(e.Object, object); err != nil {
-			return err
-		}
-		change(e.Type, object)
-		*seen = meta.Metadata.ResourceVersion
+		w.seen = meta.Metadata.ResourceVersion
 	}
+}
+
+// watchedObject is what a watch reads of its objects.
+type watchedObject struct {
+	Metadata struct{ UID, ResourceVersion string }
+}
+
+// dropGone hands on as deleted what was there and is not any more.
+func (w *watching) dropGone(ctx context.Context, request *rest.Request) error {
+	body, err := request.Do(ctx).Raw()
+	if err != nil {
+		return err
+	}
+	var list struct{ Items []watchedObject }
+	if err := json.Unmarshal(body, &list); err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for _, o := range list.Items {
+		there[o.Metadata.UID] = true
+	}
+	for uid, object := range w.known {
+		if !there[uid] {
+			if err := w.change("DELETED", object); err != nil {
+				return err
+			}
+			delete(w.known, uid)
+		}
+	}
+	return nil
 }
 
 // Journal is all that has happened in the simulated cloud.
