@@ -24,7 +24,7 @@ import (
 // the faults that strike instance types.
 var seriesFamilies = []string{"c5", "m5", "r5", "c5a", "m5a"}
 
-// provisionTime is how long the groups of a series have to give a node.
+// provisionTime is how long the groups of a series have to give a node where nothing between Dovetail and their cloud is killed.
 const provisionTime = 8 * time.Second
 
 // Drawn series over two groups that misbehave: machines fail to come, come without joining, are ended by their cloud or
@@ -110,6 +110,7 @@ type series struct {
 	seed         int
 	cloud        seriesCloud
 	small, large *seriesGroup
+	provision    time.Duration // how long the groups have to give a node
 	replicas     int
 	said         []string // what happened, with times
 	began, calm  time.Time
@@ -169,7 +170,7 @@ type endedMachine struct {
 func newSeries(t *testing.T, s *sandbox.Sandbox, seed int, on func(*series) seriesCloud) *series {
 	e := newEnv(t, s, fmt.Sprintf("series-%d", seed))
 	draw := rand.New(rand.NewPCG(uint64(seed), 1))
-	x := &series{env: e, draw: draw, seed: seed, began: time.Now(),
+	x := &series{env: e, draw: draw, seed: seed, provision: provisionTime, began: time.Now(),
 		small: &seriesGroup{name: e.name + "-small", max: 3 + draw.IntN(6)}, large: &seriesGroup{name: e.name + "-large", large: true, max: 12}}
 	if draw.IntN(3) == 0 {
 		x.small.min = 1 + draw.IntN(2)
@@ -229,7 +230,7 @@ func (x *series) play(whole bool) {
 // classAndPool makes the class over both groups, and the pool.
 func (x *series) classAndPool() {
 	x.fromGroups(map[string]any{"spec.disruption.consolidationPolicy": "WhenEmptyOrUnderutilized", "spec.disruption.consolidateAfter": "1s"}, x.small.name, x.large.name)
-	x.must(x.s.Patch(x.ctx, groupClasses+"/"+x.name, fmt.Sprintf(`{"spec":{"options":{"maxNodeProvisionTime":%q}}}`, provisionTime)))
+	x.must(x.s.Patch(x.ctx, groupClasses+"/"+x.name, fmt.Sprintf(`{"spec":{"options":{"maxNodeProvisionTime":%q}}}`, x.provision)))
 }
 
 // say notes something that happened.
