@@ -160,7 +160,8 @@ func (pt *Table) Leaving() []*model.Pod { return pt.leaving }
 
 func (pt *Table) findLeaving() (out []*model.Pod) {
 	for _, c := range pt.DirtyClaims {
-		if c.Deleting.IsZero() && pt.Interruptions[c.Name] == nil && !lifecycle.IsDrainedForReboot(c) {
+		stays := c.Deleting.IsZero() && pt.Interruptions[c.Name] == nil
+		if stays && !lifecycle.IsDrainedForReboot(c) {
 			continue
 		}
 		n := pt.NodeFor(c)
@@ -168,6 +169,9 @@ func (pt *Table) findLeaving() (out []*model.Pod) {
 			continue
 		}
 		for _, p := range n.Pods {
+			if held, until := p.Held(pt.Now); stays && held && until.IsZero() {
+				continue // never evicted, it is there after the reboot
+			}
 			if p.Deleting.IsZero() && p.IsWorkload() && pt.HasSuccessor(p) && p.Owner.UID != "" && p.Owner.Kind != "Node" && !pt.Rollouts.hasSuccessor(p) {
 				out = append(out, p)
 			}
