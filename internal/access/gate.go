@@ -104,7 +104,7 @@ type refusal struct {
 func (g *Gate) check(r *http.Request) *refusal {
 	token := tokenOf(r)
 	if token == "" {
-		return &refusal{http.StatusUnauthorized, "a bearer token is needed: " + g.command}
+		return &refusal{http.StatusUnauthorized, "a bearer token is required; create one: " + g.command}
 	}
 	if len(token) > mostToken {
 		return &refusal{http.StatusUnauthorized, fmt.Sprintf("the token has %d bytes, at most %d are read", len(token), mostToken)}
@@ -120,7 +120,7 @@ func (g *Gate) check(r *http.Request) *refusal {
 		return &refusal{http.StatusServiceUnavailable, "the token can't be reviewed: " + err.Error()}
 	}
 	if !who.ok {
-		return &refusal{http.StatusUnauthorized, "the API server does not know the token, it has expired, or it is not for audience " + Audience + ": " + g.command}
+		return &refusal{http.StatusUnauthorized, "the token is invalid, expired, or not for audience " + Audience + "; create one: " + g.command}
 	}
 	asked := right{key, strings.ToLower(r.Method), r.URL.Path}
 	allowed, err := remembered(ctx, g, g.rights, asked, func(x bool) bool { return x }, func() (bool, error) {

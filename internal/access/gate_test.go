@@ -81,8 +81,8 @@ func TestGate(t *testing.T) {
 		want                              string
 	}{
 		{"no token", "GET", "/why/node/a", "X", "", 401, "create token dovetail-viewer --audience dovetail.sh"},
-		{"another scheme", "GET", "/why/node/a", "Authorization", "Basic dG9rZW4=", 401, "a bearer token is needed"},
-		{"wrong token", "GET", "/why/node/a", "Authorization", "Bearer guessed", 401, "does not know the token"},
+		{"another scheme", "GET", "/why/node/a", "Authorization", "Basic dG9rZW4=", 401, "a bearer token is required"},
+		{"wrong token", "GET", "/why/node/a", "Authorization", "Bearer guessed", 401, "the token is invalid"},
 		{"a token without end", "GET", "/why/node/a", "Authorization", "Bearer " + strings.Repeat("a", mostToken+1), 401, "at most 8192 are read"},
 		{"right token", "GET", "/why/node/a", "Authorization", "bearer token-of-viewer", 200, "why /why/node/a"},
 		{"right token in the cookie", "GET", "/ui/", "Cookie", cookieName + "=token-of-viewer", 200, "why /ui/"},

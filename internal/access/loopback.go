@@ -24,7 +24,7 @@ func IsLoopback(host string) bool {
 func LoopbackOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !IsLoopback(r.Host) {
-			http.Error(w, fmt.Sprintf("Host %q: this is served to loopback addresses alone", r.Host), http.StatusForbidden)
+			http.Error(w, fmt.Sprintf("Host %q: served on loopback addresses only", r.Host), http.StatusForbidden)
 			return
 		}
 		SameSite(next).ServeHTTP(w, r)

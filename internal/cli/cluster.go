@@ -22,7 +22,7 @@ type clusterFlags struct{ kubeconfig, context string }
 
 // kubeconfigUsage and contextUsage are what the flags say of themselves.
 const (
-	kubeconfigUsage = "Path of the kubeconfig. Default: $KUBECONFIG, then ~/.kube/config, then a running sandbox, then in-cluster"
+	kubeconfigUsage = "Path to the kubeconfig. Default: $KUBECONFIG, then ~/.kube/config, then a running sandbox, then in-cluster"
 	contextUsage    = "Kubeconfig context. Default: the current context"
 )
 
@@ -60,7 +60,7 @@ func (f *clusterFlags) path(getenv func(string) string) string {
 
 // readWithin returns a context for reading all objects of an API server within a limit. The error of one that ends names both.
 func readWithin(ctx context.Context, server string, limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("API server %s has not shown all objects within %s", server, limit))
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("API server %s did not return all objects within %s", server, limit))
 }
 
 // connectUser reaches the cluster of a command that a person runs. Every such command finds it by this function, so that all of them

@@ -95,10 +95,10 @@ func controllerCommand() *cobra.Command {
 		Short: "Run the autoscaler",
 		Long: `Watches the cluster, launches nodes for unschedulable pods, binds the pods to them, and removes nodes that are not needed.
 
-Only the leader acts; other replicas watch and take over. While the lease of a Karpenter or Cluster Autoscaler is being
-renewed, the controller launches and disrupts nothing, and reports what it would do.
+Only the leader acts. Standby replicas watch, and one of them takes over if the leader fails. While Karpenter or Cluster
+Autoscaler renews its lease, the controller launches and disrupts nothing, and reports what it would do.
 
-Names in capitals are Karpenter's environment variables. They are read if the flag is not set.`,
+Names in capitals are environment variables, most of them Karpenter's. They are read if the flag is not set.`,
 		Example: "  dovetail controller --cloud aws --cluster-name production\n" +
 			"  dovetail controller --kubeconfig dovetail.kubeconfig --cloud kwok --machines http://127.0.0.1:7080 --leader-elect=false",
 		Args: noArgs,
@@ -106,11 +106,11 @@ Names in capitals are Karpenter's environment variables. They are read if the fl
 	}
 	g := c.Flags()
 	g.StringVar(&f.mode, "mode", modeActive, "active or shadow. In shadow mode the controller decides but changes nothing; 'dovetail shadow' compares its decisions with those of the active autoscaler")
-	g.StringVar(&f.kubeconfig, "kubeconfig", "", "Path of the kubeconfig. If unset, the in-cluster service account is used")
-	g.StringVar(&f.cloud, "cloud", cloudKWOK, "Cloud provider: aws (EC2), clusterapi (MachineDeployments of Cluster API, experimental), externalgrpc (a server of Cluster Autoscaler's protocol, experimental) or kwok (the simulated cloud)")
-	g.StringVar(&f.cloudConfig, "cloud-config", "", "File that says how to reach the server of --cloud=externalgrpc, as for Cluster Autoscaler: address, key, cert, cacert, grpc_timeout. Required with --cloud=externalgrpc")
+	g.StringVar(&f.kubeconfig, "kubeconfig", "", "Path to the kubeconfig. If unset, the in-cluster service account is used")
+	g.StringVar(&f.cloud, "cloud", cloudKWOK, "Cloud provider: aws (EC2), clusterapi (Cluster API MachineDeployments, experimental), externalgrpc (a server for Cluster Autoscaler's externalgrpc protocol, experimental) or kwok (the simulated cloud)")
+	g.StringVar(&f.cloudConfig, "cloud-config", "", "Connection settings of the externalgrpc server, in Cluster Autoscaler's --cloud-config format: address, key, cert, cacert, grpc_timeout. Required with --cloud=externalgrpc")
 	g.StringVar(&f.clusterAPI, "cluster-api-cluster", "", "NAMESPACE/NAME of the Cluster object whose MachineDeployments are the node groups. Required with --cloud=clusterapi")
-	g.StringVar(&f.management, "management-kubeconfig", "", "Path of the kubeconfig of the management cluster, for --cloud=clusterapi. If unset, the cluster that is scaled is its own management cluster")
+	g.StringVar(&f.management, "management-kubeconfig", "", "Path to the management cluster's kubeconfig, for --cloud=clusterapi. If unset, the workload cluster is its own management cluster")
 	g.StringVar(&f.machines, "machines", "", "URL of the simulated cloud. Required with --cloud=kwok")
 	g.StringVar(&f.prices, "price-file", "", priceFileUsage+" Read again when it changes")
 	f.aws.add(g)
@@ -130,14 +130,14 @@ Names in capitals are Karpenter's environment variables. They are read if the fl
 	g.DurationVar(&f.lease.Retry, "leader-elect-retry-period", f.lease.Retry, "Retry period: wait between attempts to acquire or renew the lease")
 	f.landing.add(g)
 	f.limits.add(g)
-	g.DurationVar(&f.config.Idle, "batch-idle-duration", f.config.Idle, "Idle batch window: wait without a new unschedulable pod before deciding (BATCH_IDLE_DURATION)")
+	g.DurationVar(&f.config.Idle, "batch-idle-duration", f.config.Idle, "Idle batch window: decide after this time without a new unschedulable pod (BATCH_IDLE_DURATION)")
 	g.DurationVar(&f.config.Max, "batch-max-duration", f.config.Max, "Maximum batch window: longest wait after the first unschedulable pod (BATCH_MAX_DURATION)")
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage+" (SCHEDULER_CONFIG)")
 	f.demand.add(g)
 	g.StringVar(&f.gates, "feature-gates", "", "Feature gates, as NAME=true,NAME=false: NodeRepair (default false), SpotToSpotConsolidation (default false), ReservedCapacity (default true), TerminateFirstDrift (default false), TerminateFirstRepair (default false), PodDeletionCostManagement (default false) (FEATURE_GATES)")
-	g.BoolVar(&f.legacyRepair, "legacy-node-repair", false, "Delete a node that is not repaired within 10 minutes by force, past disruption budgets and karpenter.sh/do-not-disrupt (LEGACY_NODE_REPAIR)")
+	g.BoolVar(&f.legacyRepair, "legacy-node-repair", false, "Forcefully terminate a node that is not repaired within 10 minutes, ignoring disruption budgets and karpenter.sh/do-not-disrupt (LEGACY_NODE_REPAIR)")
 	g.Float32Var(&f.qps, "kube-client-qps", 0, "Maximum requests per second to the API server. 0 means no client-side limit (KUBE_CLIENT_QPS)")
-	g.IntVar(&f.burst, "kube-client-burst", 0, "Maximum burst above --kube-client-qps (KUBE_CLIENT_BURST)")
+	g.IntVar(&f.burst, "kube-client-burst", 0, "Maximum number of requests in a burst, with --kube-client-qps (KUBE_CLIENT_BURST)")
 	g.StringVar(&f.prometheus, "prometheus-url", "", "URL of a Prometheus server with kube-state-metrics, used to backfill the demand history of workloads. Optional")
 	f.recording.add(g)
 	g.IntVar(&f.ledgerSize, "ledger-size", 10000, "Number of decisions kept for /ledger")
@@ -287,7 +287,7 @@ func (s *controllerSettings) readCloud(f *controllerFlags) (err error) {
 		return err
 	}
 	if s.groups != nil && f.cloud != cloudAWS {
-		return exit{2, fmt.Errorf("--cloud %s: it has no node groups; --nodes and --node-group-auto-discovery are for --cloud aws", f.cloud)}
+		return exit{2, fmt.Errorf("--nodes, --node-group-auto-discovery: they are for --cloud aws, not for --cloud %s; remove them", f.cloud)}
 	}
 	if f.cloudConfig != "" && f.cloud != cloudExternalGRPC {
 		return exit{2, fmt.Errorf("--cloud-config: it is for --cloud externalgrpc, not for --cloud %s; remove it", f.cloud)}
@@ -425,7 +425,7 @@ func newRegistry() *prometheus.Registry {
 // observed, and whether this process leads.
 func registerLeaderMetrics(registry *prometheus.Registry, ctl *controller.Controller, lease string, observed bool) {
 	registry.MustRegister(metrics.NewState(ctl.Metrics, ctl, ctl.Provider.Traits().NodeLabels, observed, ctl.Log), metrics.NewGroups(ctl.Metrics, ctl), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "leader_election_master_status", Help: "1 where this process leads.", ConstLabels: prometheus.Labels{"name": lease},
+		Name: "leader_election_master_status", Help: "1 if this process is the leader.", ConstLabels: prometheus.Labels{"name": lease},
 	}, func() float64 {
 		if ctl.IsLeading() {
 			return 1

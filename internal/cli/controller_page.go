@@ -134,7 +134,7 @@ func (p *controllerPage) Details(ctx context.Context, w io.Writer, subject strin
 		_, why, _ = strings.Cut(b.String(), "\n") // its first line names the object
 	}
 	if len(lines) == 0 && err != nil {
-		return fmt.Errorf("nothing is known of %s %s: %w", kind, name, fs.ErrNotExist)
+		return fmt.Errorf("%s %s not found: %w", kind, name, fs.ErrNotExist)
 	}
 	return writeDetails(w, subject, lines, why)
 }
@@ -183,7 +183,7 @@ func (p *controllerPage) Pending(ctx context.Context, w io.Writer) error {
 
 // Plan implements web.Source. A what-if may take seconds of a processor, which the controller has no time for.
 func (p *controllerPage) Plan(context.Context, io.Writer, io.Reader) error {
-	return fmt.Errorf("what-ifs are answered by 'dovetail ui' and 'dovetail plan --live', not by the controller: %w", fs.ErrNotExist)
+	return fmt.Errorf("the controller makes no what-if plans; use 'dovetail ui' or 'dovetail plan --live': %w", fs.ErrNotExist)
 }
 
 // Offer implements web.Source.

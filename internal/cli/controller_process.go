@@ -102,7 +102,7 @@ func (p *controllerProcess) awaitSync(ctx context.Context, synced <-chan struct{
 				p.settings.log.Warn("learned devices of instance types were not read, trying again", "error", err.Error())
 			}
 		}
-		p.settings.log.Info("cluster is known")
+		p.settings.log.Info("cluster state read")
 		p.ctl.MarkSynced()
 	case <-ctx.Done():
 	}
@@ -161,7 +161,7 @@ func (p *controllerProcess) elect(ctx context.Context, loopEnded <-chan struct{}
 
 // lead has the loop act until the context ends, passive while other autoscalers are live.
 func (p *controllerProcess) lead(ctx context.Context) {
-	p.settings.log.Info("leading")
+	p.settings.log.Info("became leader")
 	p.ctl.RecallLessons(ctx)
 	if p.flags.alone {
 		p.ctl.StartActing()

@@ -85,8 +85,8 @@ type secureFlags struct{ address, cert, key string }
 
 func (f *secureFlags) add(g *pflag.FlagSet) {
 	g.StringVar(&f.address, "secure-address", "", "Address of the authenticated HTTPS server (/ui, /why, /history, /ledger, /pending, /savings, /shadow). Requires a bearer token with ClusterRole dovetail-viewer. If empty, nothing is served")
-	g.StringVar(&f.cert, "tls-cert-file", "", "Path of the TLS certificate for --secure-address, PEM. Reloaded when it changes. If unset, a self-signed certificate is generated")
-	g.StringVar(&f.key, "tls-private-key-file", "", "Path of the private key for --tls-cert-file, PEM")
+	g.StringVar(&f.cert, "tls-cert-file", "", "Path to the TLS certificate for --secure-address, PEM. Reloaded when it changes. If unset, a self-signed certificate is generated")
+	g.StringVar(&f.key, "tls-private-key-file", "", "Path to the private key for --tls-cert-file, PEM")
 }
 
 func (f *secureFlags) validate() error {
@@ -119,7 +119,7 @@ func metricsHandler(ctl *controller.Controller, registry *prometheus.Registry, p
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	explain := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "this is served to who has a token, on --secure-address; 'dovetail why' finds it by itself", http.StatusForbidden)
+		http.Error(w, "served only on --secure-address, with a bearer token; use 'dovetail why'", http.StatusForbidden)
 	}))
 	if open {
 		explain = access.LoopbackOnly(explanations(ctl))
@@ -174,7 +174,7 @@ func healthHandler(ctl *controller.Controller) http.Handler {
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if !ctl.IsReady() {
-			http.Error(w, "the cluster is not known yet", http.StatusServiceUnavailable)
+			http.Error(w, "the cluster state has not been read yet", http.StatusServiceUnavailable)
 			return
 		}
 		fmt.Fprintln(w, "ok")

@@ -34,17 +34,17 @@ func convertCommand(line []string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "convert --from cluster-autoscaler [-f FILE…] [--args FILE] [--groups FILE | --live] [-- FLAGS…]",
 		Short: "Convert Cluster Autoscaler flags and node groups to NodePools and NodeGroupClasses",
-		Long: `Converts the flags and node groups of a Cluster Autoscaler to NodePools and NodeGroupClasses, and prints them for kubectl apply.
-A report on standard error lists the result for every flag and tag, and explains which ones have no counterpart. The command
-changes nothing, and contacts AWS only with --live.
+		Long: `Converts the flags and node groups of a Cluster Autoscaler to NodePools and NodeGroupClasses, and prints them for kubectl
+apply. A report on standard error lists the result for every flag and tag, including those without a counterpart. The
+command changes nothing, and contacts AWS only with --live.
 
 Input:
   flags        after --, from a file (--args), or from the manifest of the Deployment (-f: file, directory, or - for standard
                input; the ConfigMap of the priority expander is read from there, too)
   node groups  the output of 'aws autoscaling describe-auto-scaling-groups' (--groups), or AWS itself (--live)
 
-With --apply, the command shows how the objects differ from the cluster's, asks for confirmation (skip with --yes), and writes
-them by server-side apply.
+With --apply, the command shows the differences from the cluster's objects, asks for confirmation (skip with --yes), and
+uses server-side apply.
 
 Exit status: 0 converted, 1 invalid input, 2 wrong usage, 130 or 143 interrupted or terminated.`,
 		Example: "  kubectl -n kube-system get deploy,cm -o yaml | dovetail convert --from cluster-autoscaler -f - --groups groups.json | kubectl apply -f -\n" +
@@ -91,9 +91,9 @@ Exit status: 0 converted, 1 invalid input, 2 wrong usage, 130 or 143 interrupted
 	g.StringVar(&f.args, "args", "", "File with Cluster Autoscaler's flags, in shell syntax")
 	g.StringVar(&f.groups, "groups", "", "File with the output of 'aws autoscaling describe-auto-scaling-groups', or - for standard input")
 	g.BoolVar(&f.live, "live", false, "Read the Auto Scaling groups from AWS, with the default AWS credentials and region")
-	g.BoolVar(&f.apply, "apply", false, "Show the difference to the cluster's objects, ask for confirmation, then apply them")
+	g.BoolVar(&f.apply, "apply", false, "Show the differences from the cluster's objects, ask for confirmation, then apply")
 	g.BoolVarP(&f.yes, "yes", "y", false, "With --apply: do not ask for confirmation")
-	g.StringVar(&f.kubeconfig, "kubeconfig", "", "With --apply: path of a kubeconfig with rights to change NodePools and NodeGroupClasses. Default: $KUBECONFIG, then ~/.kube/config, then a running sandbox, then in-cluster")
+	g.StringVar(&f.kubeconfig, "kubeconfig", "", "With --apply: path to a kubeconfig with permission to change NodePools and NodeGroupClasses. Default: $KUBECONFIG, then ~/.kube/config, then a running sandbox, then in-cluster")
 	g.StringVarP(&f.output, "output", "o", "yaml", "Output format: yaml, or json (objects and the result for every flag in one document)")
 	return c
 }

@@ -42,22 +42,22 @@ func doctorCommand() *cobra.Command {
 	f := doctorFlags{}
 	c := &cobra.Command{
 		Use:   "doctor [-f FILE…]",
-		Short: "Show what a cluster costs, its minimum cost, and what keeps it from that",
-		Long: `Examines a cluster with any autoscaler. Prints the monthly cost of its nodes, the cost after consolidation, the minimum cost,
-and the findings that explain the difference:
-  - blockers that keep nodes, with their pods, their cost, and the change that removes them
+		Short: "Show the cost of a cluster, its minimum cost, and the causes of the difference",
+		Long: `Examines a cluster with any autoscaler. Prints the monthly cost of its nodes, the cost after consolidation, the minimum
+cost, and the findings that explain the difference:
+  - blockers that prevent node removal, with their pods, their cost, and the change that resolves them
   - NodePools that cannot launch nodes, overlap, or have reached a limit
   - pods that fit no node, have no requests, or have no second replica
   - missing rights, and other autoscalers
 It ends with three next steps. It needs read access only, and changes nothing.
 
 The cost of a finding is a what-if: the cost of the consolidated cluster minus its cost without that finding. Prices are from
-the built-in EC2 catalogue, or from --catalog; for other instance types, from --price-file or the NodeClaims (price at launch).
-With -f, the command reads files, as 'dovetail plan' does, instead of a cluster. A recording is examined at its end; 'dovetail
-replay' shows what all of it would have cost with other NodePools.
+the built-in EC2 catalog, or from --catalog; for other instance types, from --price-file or the NodeClaims (price at launch).
+With -f, the command reads files, as 'dovetail plan' does, instead of a cluster. For a recording, it examines the state at
+the end; 'dovetail replay' shows the cost of the whole recording with other NodePools.
 
-Exit status: 0 no costly or broken finding, 3 at least one (--ignore excludes codes; risks do not count), 1 the cluster or a
-file cannot be read, 2 wrong usage, 130 or 143 interrupted or terminated.`,
+Exit status: 0 no findings of severity broken or costly, 3 at least one (risky findings and --ignore codes do not count),
+1 the cluster or a file cannot be read, 2 wrong usage, 130 or 143 interrupted or terminated.`,
 		Example: "  dovetail doctor\n" +
 			"  dovetail doctor --context production --html production.html\n" +
 			"  dovetail doctor --ignore StaticPool,SpotNeverAllowed || echo 'look at the findings'\n" +
@@ -129,7 +129,7 @@ func runDoctor(c *cobra.Command, f doctorFlags, shown *progress) error {
 		write = report.DoctorJSON
 	}
 	if err := write(c.OutOrStdout(), d); err != nil {
-		return fmt.Errorf("write the examination: %w", err)
+		return fmt.Errorf("write the report: %w", err)
 	}
 	if d.Problems() > 0 {
 		return exit{foundProblems, errors.New("")}
@@ -169,7 +169,7 @@ func readSurvey(c *cobra.Command, f doctorFlags, shown *progress) (*report.Docto
 	return d, in, nil
 }
 
-// takeIn makes the snapshot of what was read, with instance types for every pool: those of the catalogue, or if the nodes are of another cloud, those of
+// takeIn makes the snapshot of what was read, with instance types for every pool: those of the catalog, or if the nodes are of another cloud, those of
 // nodes with a price. prices may be nil. now is by the cluster's clock, which may not be this machine's. What figures then rest on, and what of the
 // input can't be known, it notes in the report.
 func takeIn(m *manifests.Set, cat *catalog.Catalog, prices *catalog.PriceList, in *doctor.Input, d *report.Doctor, now time.Time, live bool) {
@@ -246,7 +246,7 @@ func runCompare(c *cobra.Command, f planFlags, pol decide.Policy, shown *progres
 		return err
 	}
 	if len(in.Snapshot.Nodes) == 0 {
-		return fmt.Errorf("%s: no node to compare with; give the cluster's nodes and pods too", d.Cluster)
+		return fmt.Errorf("%s: no nodes in the input; add the cluster's nodes and pods", d.Cluster)
 	}
 	in.Policy = pol
 	shown.at("comparing %s", model.Count(len(in.Snapshot.Nodes), "node"))

@@ -13,7 +13,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// nodePrices are the prices of nodes of a cloud that the catalogue is not of: of a price file, which may be nil, else what the node's NodeClaim says that
+// nodePrices are the prices of nodes of a cloud that the catalog is not of: of a price file, which may be nil, else what the node's NodeClaim says that
 // it cost at launch, which the controller has from the node group, else that of the node's annotation.
 type nodePrices struct {
 	list   *catalog.PriceList
@@ -50,8 +50,8 @@ func (p nodePrices) of(n *model.Node, counts *priceCounts) int64 {
 	return micro
 }
 
-// typesOfNodes returns instance types for nodes of a cloud that the catalogue is not of: as large as the smallest node of each, with the prices of nodes,
-// in their zones, capacity types and node groups; by name. isForeign reports whether the nodes are of such a cloud: no node is of a type that the catalogue has.
+// typesOfNodes returns instance types for nodes of a cloud that the catalog is not of: as large as the smallest node of each, with the prices of nodes,
+// in their zones, capacity types and node groups; by name. isForeign reports whether the nodes are of such a cloud: no node is of a type that the catalog has.
 func typesOfNodes(nodes []*model.Node, cat *catalog.Catalog, prices nodePrices) (types []*model.InstanceType, isForeign bool, counts priceCounts) {
 	by := map[string]*model.InstanceType{}
 	isForeign = len(nodes) > 0

@@ -44,7 +44,7 @@ var variables = []variable{
 	{name: "LOG_ERROR_OUTPUT_PATHS", same: []string{"stderr"}, why: "the log goes to standard error"},
 	{name: "DISABLE_CONTROLLER_WARMUP", same: []string{"true"}, why: "a replica that does not lead watches the cluster in any case"},
 	{name: "DISABLE_CLUSTER_STATE_OBSERVABILITY", flag: "disable-cluster-state-observability"},
-	{name: "EKS_CONTROL_PLANE", same: []string{"false"}, why: "what other settings leave out is asked of EKS"},
+	{name: "EKS_CONTROL_PLANE", same: []string{"false"}, why: "missing settings are read from EKS"},
 }
 
 // Karpenter's feature gates that turn something on and off here.
@@ -131,11 +131,11 @@ func (v gateVariable) read(flags *pflag.FlagSet, getenv func(string) string) ([]
 		switch {
 		case slices.Contains(v.served, g.name):
 		case elsewhere >= 0:
-			out = append(out, unheeded{v.name, value, "it is a gate of " + gateVariables[elsewhere].name})
+			out = append(out, unheeded{v.name, value, "it belongs in " + gateVariables[elsewhere].name})
 		case !known:
 			out = append(out, unheeded{v.name, value, "no such gate is known"})
 		case g.on && !there:
-			out = append(out, unheeded{v.name, value, "it is not served"})
+			out = append(out, unheeded{v.name, value, "it is not supported"})
 		case !g.on && there:
 			out = append(out, unheeded{v.name, value, "there is no gate: it is always on"})
 		}

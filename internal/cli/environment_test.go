@@ -36,7 +36,7 @@ func TestEnvironment(t *testing.T) {
 			env:  []string{"FEATURE_GATES=NodeRepair=false,StaticCapacity=false,CapacityBuffer=true,NodeClassCEL=true,Levitation=true", "AWS_FEATURE_GATES=NodeRepair=true,NodeClassCEL=true,DRAEFA=true"},
 			want: []string{"feature-gates=NodeRepair=false,StaticCapacity=false,CapacityBuffer=true,NodeClassCEL=true,Levitation=true", "aws-feature-gates=NodeRepair=true,NodeClassCEL=true,DRAEFA=true"},
 			idle: []string{"FEATURE_GATES: there is no gate: it is always on",
-				"FEATURE_GATES: it is a gate of AWS_FEATURE_GATES", "FEATURE_GATES: no such gate", "AWS_FEATURE_GATES: it is a gate of FEATURE_GATES", "AWS_FEATURE_GATES: it is not served"},
+				"FEATURE_GATES: it belongs in AWS_FEATURE_GATES", "FEATURE_GATES: no such gate", "AWS_FEATURE_GATES: it belongs in FEATURE_GATES", "AWS_FEATURE_GATES: it is not supported"},
 		},
 		"a Service's variable":        {env: []string{"METRICS_PORT=tcp://10.0.0.1:80"}, want: []string{"metrics-address=:8080"}},
 		"a duration that is none":     {env: []string{"BATCH_IDLE_DURATION=soon"}, err: `environment variable BATCH_IDLE_DURATION: "soon": need a duration such as 1m`},

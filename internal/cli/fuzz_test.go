@@ -21,7 +21,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// fuzzTypes is the catalogue that is planned with: two sizes, and one with a GPU.
+// fuzzTypes is the catalog that is planned with: two sizes, and one with a GPU.
 const fuzzTypes = `[
 {"name":"s-2x","offerings":[{"Price":0.1,"Available":true,"Requirements":[{"key":"karpenter.sh/capacity-type","operator":"In","values":["on-demand"]},{"key":"topology.kubernetes.io/zone","operator":"In","values":["a"]}]}],"architecture":"amd64","operatingSystems":["linux"],"resources":{"cpu":"2","ephemeral-storage":"20Gi","memory":"8Gi","pods":"20"}},
 {"name":"s-8x","offerings":[{"Price":0.35,"Available":true,"Requirements":[{"key":"karpenter.sh/capacity-type","operator":"In","values":["spot"]},{"key":"topology.kubernetes.io/zone","operator":"In","values":["a","b"]}]}],"architecture":"amd64","operatingSystems":["linux"],"resources":{"cpu":"8","ephemeral-storage":"20Gi","memory":"32Gi","pods":"64"}},

@@ -49,12 +49,12 @@ var groupVariables = []struct{ flag, variable string }{
 func (f *groupFlags) add(g *pflag.FlagSet) {
 	f.flags = g
 	g.StringArrayVar(&f.nodes, "nodes", nil, "Auto Scaling group to scale, as <min>:<max>:<name>. With --cloud=aws. Can be repeated (NODES)")
-	g.StringArrayVar(&f.discovery, "node-group-auto-discovery", nil, "Discover Auto Scaling groups to scale by tag, as asg:tag=<key>[=<value>],…. With --cloud=aws. Can be repeated (NODE_GROUP_AUTO_DISCOVERY)")
-	g.StringVar(&f.defaults, "node-group-defaults", "", "Default options of those groups, as Cluster Autoscaler flags, for example '--scale-down-unneeded-time=5m --expander=least-waste'. docs/CONVERT.md lists the supported flags (NODE_GROUP_DEFAULTS)")
+	g.StringArrayVar(&f.discovery, "node-group-auto-discovery", nil, "Discover Auto Scaling groups by tag, as asg:tag=<key>[=<value>],…. With --cloud=aws. Can be repeated (NODE_GROUP_AUTO_DISCOVERY)")
+	g.StringVar(&f.defaults, "node-group-defaults", "", "Default options of --nodes and --node-group-auto-discovery groups, as Cluster Autoscaler flags, for example '--scale-down-unneeded-time=5m --expander=least-waste'. docs/CONVERT.md lists the supported flags (NODE_GROUP_DEFAULTS)")
 	g.BoolVar(&f.writeStatus, "write-status-configmap", true, "Write the node group status to a ConfigMap in Cluster Autoscaler's format")
 	g.StringVar(&f.status, "status-config-map-name", clusterAutoscalerNamespace+"/"+write.StatusConfigMap, "ConfigMap for the node group status, as [<namespace>/]<name>")
-	g.StringVar(&f.expander, "grpc-expander-url", "", "Address (<host>:<port>) of an external expander with Cluster Autoscaler's gRPC protocol, for NodeGroupClasses with expander grpc. Timeout: 2s")
-	g.StringVar(&f.cert, "grpc-expander-cert", "", "Path of the CA certificate for --grpc-expander-url, PEM")
+	g.StringVar(&f.expander, "grpc-expander-url", "", "Address (<host>:<port>) of a server for Cluster Autoscaler's gRPC expander protocol, for NodeGroupClasses with expander grpc. Timeout: 2s")
+	g.StringVar(&f.cert, "grpc-expander-cert", "", "Path to the CA certificate for --grpc-expander-url, PEM")
 }
 
 // connectExpander returns the expander outside, nil where none is named.
@@ -135,11 +135,11 @@ func (f *groupFlags) read(getenv func(string) string) (*discovery, error) {
 			namespace = r.Value
 		case !r.Given:
 		case r.Flag == "nodes" || r.Flag == "node-group-auto-discovery":
-			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s is a flag of its own", r.Flag)}
+			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s is not allowed here; set it as a flag", r.Flag)}
 		case r.Flag == "max-nodes-total" || r.Flag == "cores-total" || r.Flag == "memory-total":
-			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s is a flag of its own", r.Flag)}
+			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s is not allowed here; set it as a flag", r.Flag)}
 		case r.Outcome != convert.InObjects && r.Outcome != convert.SameHere && !strings.HasSuffix(r.Flag, "-taint"):
-			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s says nothing of how a group is scaled: %s", r.Flag, r.What)}
+			return nil, exit{2, fmt.Errorf("--node-group-defaults: --%s is not an option of node groups: %s", r.Flag, r.What)}
 		}
 	}
 	out := &discovery{settings: c.Settings}
@@ -152,7 +152,7 @@ func (f *groupFlags) read(getenv func(string) string) (*discovery, error) {
 			return nil, exit{2, fmt.Errorf("--nodes %s: %w", text, err)}
 		}
 		if slices.ContainsFunc(out.named, func(n translate.NodeGroup) bool { return n.Name == g.Name }) {
-			return nil, exit{2, fmt.Errorf("--nodes %s: the group is there twice", text)}
+			return nil, exit{2, fmt.Errorf("--nodes %s: the group is listed twice", text)}
 		}
 		out.named = append(out.named, g)
 	}

@@ -20,8 +20,8 @@ func TestGroupDefaults(t *testing.T) {
 		"--expander=least-waste": {expanders: "least-waste"},
 		"--expander=priority":    {ranks: "kube-system", expanders: "priority"},
 		"--expander=priority,most-pods --scale-down-unneeded-time=5m --namespace=scaling": {ranks: "scaling", expanders: "priority most-pods"},
-		"--namespace=scaling": {err: "--namespace says nothing of how a group is scaled"},
-		"--scan-interval=10s": {err: "--scan-interval says nothing of how a group is scaled"},
+		"--namespace=scaling": {err: "--namespace is not an option of node groups"},
+		"--scan-interval=10s": {err: "--scan-interval is not an option of node groups"},
 		"--expander=cheapest": {err: `unknown expander "cheapest"`},
 	} {
 		f := &groupFlags{}

@@ -22,10 +22,10 @@ func headroomCommand() *cobra.Command {
 	f, namespace, output := clusterFlags{}, "", ""
 	c := &cobra.Command{
 		Use:   "headroom",
-		Short: "Show the capacity held ahead of demand, its cost, and its results",
-		Long: `Prints the status of the Headrooms in a cluster: the pods that capacity is held for and its cost, the next calendar window, and
-for the last week the spikes met and missed, pod-minutes of waiting avoided, idle pod-minutes, and dollars. In mode Recommend,
-the figures are estimates: nothing is launched.
+		Short: "Show the capacity held ahead of demand, its cost, and spikes met and missed",
+		Long: `Prints the status of the Headrooms in a cluster: the number of pods with held capacity, its cost, the next calendar
+window, and for the last week: spikes met and missed, waiting avoided and idle capacity (pod-minutes), and cost. In mode
+Recommend, the figures are estimates: nothing is launched.
 
 'dovetail why headroom/NAMESPACE/NAME' explains one Headroom. 'dovetail plan --headroom' shows the cost of the next day.
 

@@ -43,11 +43,11 @@ func historyCommand() *cobra.Command {
 	f := historyFlags{}
 	c := &cobra.Command{
 		Use:   "history [pod/[NAMESPACE/]NAME | deployment/[NAMESPACE/]NAME | node/NAME | nodeclaim/NAME | nodepool/NAME]",
-		Short: "Show what was launched, disrupted, removed, refused and failed, and why",
-		Long: `Shows what the controller did in the last hour (--since), or what it did about one object: nodes launched, disrupted and removed,
-pods refused, failed launches, and cancelled commands. Each entry has its reason and the hourly cost of the cluster before and
-after. The controller keeps one week across restarts, at most 2 MiB in eight ConfigMaps (docs/COMMANDS.md), including deleted
-objects. 'dovetail savings' shows what was saved, by cause.
+		Short: "Show past launches, disruptions, removals, refusals and failures, with reasons",
+		Long: `Shows the controller's actions in the last hour (--since), optionally for one object: nodes launched, disrupted and
+removed, unschedulable pods, failed launches, and cancelled commands. Each entry has its reason and the hourly cost of the
+cluster before and after. The controller keeps one week of history across restarts, including that of deleted objects, in
+up to eight ConfigMaps (2 MiB, docs/COMMANDS.md). 'dovetail savings' shows the savings by cause.
 
 ` + reachHelp + `
 

@@ -27,7 +27,7 @@ var landings = []string{string(landing.Bind), string(landing.Tolerate), string(l
 
 func (f *landingFlags) add(g *pflag.FlagSet) {
 	p := decide.DefaultPolicy()
-	g.StringVar(&f.mode, "landing", string(p.Landing.Mode), "How pods are placed on the nodes launched for them: bind (Dovetail binds them when the node is Ready; kube-scheduler binds those that only it can place), "+
+	g.StringVar(&f.mode, "landing", string(p.Landing.Mode), "How pods are placed on the nodes launched for them: bind (Dovetail binds them when the node is Ready, except pods that only kube-scheduler can place), "+
 		"tolerate (pods get a toleration, kube-scheduler binds them), off (nodes are not reserved)")
 	g.StringSliceVar(&f.schedulers, "landing-schedulers", p.Landing.Schedulers, "Schedulers (spec.schedulerName) whose pods Dovetail may bind")
 	g.BoolVar(&f.exact, "exact-landing", true, "Deprecated: false is the same as --landing=off")

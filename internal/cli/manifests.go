@@ -20,8 +20,8 @@ func manifestsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "manifests",
 		Short: "Print the objects to install before the controller",
-		Long: `Prints the CustomResourceDefinitions, namespace, ServiceAccount, RBAC rules, and the admission policies that limit which pods and
-NodePools the controller can change. Apply them with 'kubectl apply --server-side -f -'.`,
+		Long: `Prints the CustomResourceDefinitions, namespace, ServiceAccount, RBAC rules, and the admission policies that limit which
+pods and NodePools the controller can change. Apply them with 'kubectl apply --server-side -f -'.`,
 		Example: "  dovetail manifests | kubectl apply --server-side -f -\n  dovetail manifests --mode shadow | kubectl diff --server-side -f -",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -66,6 +66,6 @@ NodePools the controller can change. Apply them with 'kubectl apply --server-sid
 	c.Flags().BoolVar(&surge, "surge", false, "Grant the right to restart Deployments annotated with dovetail.sh/surge")
 	c.Flags().BoolVar(&priorities, "priorities", false, "Grant the right to read ConfigMap kube-system/"+translate.PriorityConfigMap+", for --node-group-defaults=--expander=priority")
 	c.Flags().BoolVar(&status, "group-status", false, "Grant the right to write ConfigMap "+clusterAutoscalerNamespace+"/"+write.StatusConfigMap+", the node group status in Cluster Autoscaler's format")
-	c.Flags().BoolVar(&clusterAPI, "cluster-api", false, "Grant the rights of --cloud=clusterapi in a management cluster, in namespace default: that of the Cluster object may be another one")
+	c.Flags().BoolVar(&clusterAPI, "cluster-api", false, "Grant the rights for --cloud=clusterapi in a management cluster. Change namespace default to that of the Cluster object")
 	return c
 }

@@ -49,14 +49,14 @@ func planCommand() *cobra.Command {
   - the cost, and how far it is from the proven minimum
 The command changes nothing. With files, it needs no cluster and no network.
 
-Files are YAML or JSON in kubectl's formats: multiple documents, Lists, directories (*.yaml, *.yml, *.json), and - for standard
-input. Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs are expanded to the pods they would create, minus those in the
-input. Every unbound pod counts as unschedulable unless it is gated, nominated, or assigned to another scheduler. With --live,
-files are added to the objects of the cluster.
+-f accepts what kubectl accepts: YAML or JSON files, multiple documents, Lists, directories (*.yaml, *.yml, *.json), and -
+for standard input. Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs are expanded to the pods they would create,
+minus those in the input. Every unbound pod counts as unschedulable unless it is gated, nominated, or assigned to another
+scheduler. With --live, files are added to the objects of the cluster.
 
-With --compare, the command prints what the current nodes cost per month, what they would cost after consolidation and after
-rescheduling every pod, the nodes to launch for that, and the minimum cost. 'dovetail doctor' explains the difference, and
-'dovetail replay' shows what a recorded week would have cost with other NodePools.
+With --compare, the command prints the monthly cost of the current nodes, after consolidation, and after rescheduling
+every pod (with the nodes to launch), and the minimum cost. 'dovetail doctor' explains the difference. 'dovetail replay'
+shows the cost of a recorded week with other NodePools.
 
 Exit status: 0 every pod has a node, 3 some pods have none, 1 invalid input (with file, line, field and value), 2 wrong usage,
 130 or 143 interrupted or terminated before the plan was complete.`,
@@ -77,7 +77,7 @@ Exit status: 0 every pod has a node, 3 some pods have none, 1 invalid input (wit
 	g.BoolVar(&f.compare, "compare", false, "Compare the current nodes with a repacked cluster, in dollars per month")
 	g.BoolVar(&f.headroom, "headroom", false, "Show the cost of the Headrooms' calendars in the next 24 hours (docs/HEADROOM.md)")
 	f.clusterFlags.add(g)
-	f.priceFlags.add(g, "File with instance types and prices, in the format of the built-in EC2 catalogue or of Karpenter's KWOK instance types.")
+	f.priceFlags.add(g, "File with instance types and prices, in the format of the built-in EC2 catalog or of Karpenter's KWOK instance types.")
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
 	f.demand.add(g)
 	f.limits.add(g)
@@ -105,7 +105,7 @@ func parsePPM(s string) (int64, error) {
 	v.Mul(v, big.NewRat(1_000_000, 1))
 	n := new(big.Int).Quo(v.Num(), v.Denom())
 	if !n.IsInt64() || n.Int64() > 1_000_000_000 {
-		return 0, fmt.Errorf("--max-gap %q: more than a thousand times the least possible", s)
+		return 0, fmt.Errorf("--max-gap %q: must be at most 100000%%", s)
 	}
 	return n.Int64(), nil
 }
@@ -255,9 +255,9 @@ func readFiles(m *manifests.Set, files []string, in io.Reader) error {
 	}
 	if len(files) > 0 && m.Len() == 0 {
 		if other := slices.Concat(m.Skipped, m.Custom); len(other) > 0 {
-			return fmt.Errorf("%s: no object of a kind that a plan is made of; there are %s", strings.Join(files, ", "), strings.Join(other[:min(3, len(other))], ", "))
+			return fmt.Errorf("%s: no object of a kind that 'dovetail plan' reads; found %s", strings.Join(files, ", "), strings.Join(other[:min(3, len(other))], ", "))
 		}
-		return fmt.Errorf("%s: no object in it", strings.Join(files, ", "))
+		return fmt.Errorf("%s: contains no object", strings.Join(files, ", "))
 	}
 	return nil
 }
@@ -295,7 +295,7 @@ func readCluster(ctx context.Context, s *state.State, f clusterFlags, scheduler 
 }
 
 // schedulerConfigUsage is what --scheduler-config says of itself, wherever it is.
-const schedulerConfigUsage = "File with a KubeSchedulerConfiguration. Dovetail applies its default topology spread constraints. If unset, kube-scheduler's built-in defaults apply, which reject no pod"
+const schedulerConfigUsage = "File with a KubeSchedulerConfiguration. Only its default topology spread constraints are used. If unset, kube-scheduler's built-in defaults apply, which reject no pod"
 
 // schedulerConfig reads what --scheduler-config names.
 func schedulerConfig(path string) (translate.SchedulerDefaults, error) {

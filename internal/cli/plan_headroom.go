@@ -28,7 +28,7 @@ import (
 const planAhead = 24 * time.Hour
 
 // planHeadroom prints what the calendars of the Headrooms in files, or of a cluster, would cost in the next 24 hours by
-// the catalogue's prices. What is learned is not in it: it depends on the demand of the day.
+// the catalog's prices. What is learned is not in it: it depends on the demand of the day.
 func planHeadroom(c *cobra.Command, f planFlags, pol decide.Policy, m *manifests.Set, s *state.State, catalog string) error {
 	list, err := headroomInputs(c.Context(), f, m, s)
 	if err != nil {

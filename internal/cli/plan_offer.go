@@ -21,7 +21,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// offerer gives pools the instance types of a catalogue, as their node classes say.
+// offerer gives pools the instance types of a catalog, as their node classes say.
 type offerer struct {
 	types     []*model.InstanceType
 	estimator *fleet.Estimator
@@ -29,7 +29,7 @@ type offerer struct {
 	unknown   []string // what had to be assumed of node classes
 }
 
-// offer gives every pool what its node class would offer from the catalogue. A pool of a node class that files do not hold is
+// offer gives every pool what its node class would offer from the catalog. A pool of a node class that files do not hold is
 // taken as ready: whoever plans with files need not have one. In a cluster the simulated cloud's own kind must be there. A pool of node groups
 // takes no part: which types, labels and sizes they have only the cloud can tell, and a plan of guesses would be believed.
 func (f *offerer) offer(ctx context.Context, s *state.State) {
@@ -51,7 +51,7 @@ func (f *offerer) offer(ctx context.Context, s *state.State) {
 				s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: err.Error()})
 			}
 		case p.ClassGroup != kwokv1alpha1.Group:
-			f.assume("NodePool " + p.Name + ": what " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + " offers: all instance types with a known price are assumed")
+			f.assume("NodePool " + p.Name + ": offerings of " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + ": all instance types with a known price are assumed")
 		}
 	}
 }
@@ -92,13 +92,13 @@ func (f *offerer) assume(what string) {
 // unknowns are what a plan can't know, and what is assumed instead.
 func unknowns(m *manifests.Set, f *offerer, files bool) (out []string) {
 	if files {
-		out = append(out, "what webhooks, admission policies and ResourceQuotas outside the input change or refuse, and whether the cloud has the capacity")
+		out = append(out, "effects of webhooks, admission policies and ResourceQuotas that are not in the input; available cloud capacity")
 	}
 	for _, what := range m.Missing {
-		out = append(out, what+" is not in the input: nothing of it is assumed")
+		out = append(out, what+" is not in the input and is ignored")
 	}
 	if len(m.Custom) > 0 {
-		out = append(out, "what the controllers of "+strings.Join(m.Custom, ", ")+" create or change: nothing of it is planned")
+		out = append(out, "objects created or changed by the controllers of "+strings.Join(m.Custom, ", ")+" are not planned")
 	}
 	return append(append(out, m.Assumed...), f.unknown...)
 }

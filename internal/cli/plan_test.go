@@ -29,7 +29,7 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// BenchmarkPlanProcess is the whole process, start to end: a thousand pods of two sizes and every type of the built-in catalogue.
+// BenchmarkPlanProcess is the whole process, start to end: a thousand pods of two sizes and every type of the built-in catalog.
 func BenchmarkPlanProcess(b *testing.B) {
 	const binary = "../../bin/dovetail"
 	if _, err := os.Stat(binary); err != nil {

@@ -37,7 +37,7 @@ func (f *priceFlags) args() []string {
 	return flagArgs("--catalog", f.catalog, "--price-file", f.prices)
 }
 
-// read returns the instance types of the catalogue with the prices of the price file, and these prices, nil without a file.
+// read returns the instance types of the catalog with the prices of the price file, and these prices, nil without a file.
 func (f *priceFlags) read() (*catalog.Catalog, *catalog.PriceList, error) {
 	cat, err := catalog.Load(f.catalog)
 	if err != nil || f.prices == "" {
@@ -52,7 +52,7 @@ func (f *priceFlags) read() (*catalog.Catalog, *catalog.PriceList, error) {
 	return cat, list, nil
 }
 
-// load returns the instance types of the catalogue with the prices of the price file. It lists instance types that only the
+// load returns the instance types of the catalog with the prices of the price file. It lists instance types that only the
 // price file names on warnings.
 func (f *priceFlags) load(warnings io.Writer) (*catalog.Catalog, error) {
 	cat, list, err := f.read()
@@ -63,7 +63,7 @@ func (f *priceFlags) load(warnings io.Writer) (*catalog.Catalog, error) {
 	return cat, nil
 }
 
-// warn lists the instance types that only the price file names: neither the catalogue has them, nor are they among the used ones. list may be nil.
+// warn lists the instance types that only the price file names: neither the catalog has them, nor are they among the used ones. list may be nil.
 func (f *priceFlags) warn(warnings io.Writer, list *catalog.PriceList, cat *catalog.Catalog, used []*model.InstanceType) {
 	if list == nil {
 		return
@@ -72,7 +72,7 @@ func (f *priceFlags) warn(warnings io.Writer, list *catalog.PriceList, cat *cata
 		return slices.ContainsFunc(used, func(t *model.InstanceType) bool { return t.Name == name })
 	})
 	if len(missing) > 0 {
-		fmt.Fprintf(warnings, "Warning: price file %s: the catalogue lacks %d of its instance types, so their prices have no effect: %s\n", f.prices, len(missing), strings.Join(missing, ", "))
+		fmt.Fprintf(warnings, "Warning: price file %s: ignored %s that the catalog does not have: %s\n", f.prices, model.Count(len(missing), "instance type"), strings.Join(missing, ", "))
 	}
 }
 

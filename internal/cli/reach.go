@@ -21,7 +21,7 @@ import (
 type reachFlags struct{ server, kubeconfig, context string }
 
 // reachHelp is how a command finds the controller, for its help.
-const reachHelp = "The controller is found by --server (DOVETAIL_SERVER). If that is unset and no cluster is named, a running sandbox is used.\n" +
+const reachHelp = "--server (DOVETAIL_SERVER) is the URL of the controller. If that is unset and no cluster is named, a running sandbox is used.\n" +
 	"Otherwise a port is forwarded to the controller's pod with the rights of the kubeconfig and a token of ServiceAccount\n" +
 	"dovetail-viewer. That requires Role dovetail-viewer in the controller's namespace:\n" +
 	"  kubectl -n dovetail-system create rolebinding NAME --role=dovetail-viewer --user=NAME"
@@ -66,7 +66,7 @@ func (f *reachFlags) ask(ctx context.Context, shown *progress, verb, path string
 		return fmt.Errorf("ask the controller of %s: %w", o.client.Address, err)
 	}
 	if err := json.Unmarshal(raw, answer); err != nil {
-		return fmt.Errorf("answer of the controller of %s: %w", o.client.Address, err)
+		return fmt.Errorf("response from the controller of %s: %w", o.client.Address, err)
 	}
 	return nil
 }

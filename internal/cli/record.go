@@ -43,27 +43,28 @@ func recordCommand() *cobra.Command {
 	f := recordFlags{}
 	c := &cobra.Command{
 		Use:   "record [--out FILE] [--for DURATION]",
-		Short: "Record what happens in a cluster, for plans and comparisons later",
-		Long: `Writes a file with the objects that an autoscaler reads, and every change of them: pods, nodes, NodePools, NodeClaims, node
-classes, PodDisruptionBudgets, workloads and volumes. The cluster may run any autoscaler. The command needs the rights to list
-and watch these kinds, changes nothing, and makes no requests other than its watches. Kinds that it may not read are left out and
-named.
+		Short: "Record the objects of a cluster and their changes, for plan, doctor and replay",
+		Long: `Writes a file with the objects that an autoscaler reads, and every change to them: pods, nodes, NodePools, NodeClaims,
+node classes, PodDisruptionBudgets, workloads and volumes. The cluster may run any autoscaler. The command needs
+permission to list and watch these kinds, changes nothing, and makes no other requests. Kinds that it is not permitted to
+read are skipped and reported.
 
 The file never contains environment variables, arguments, commands, images, messages, or the contents of ConfigMaps and Secrets.
-It contains the listed fields only, including labels and a list of annotations (docs/RECORD.md). With --anonymize, names,
-namespaces and label values are replaced by tokens. The names of NodePools and node classes, label keys, and the values of
-well-known labels such as zones and instance types stay. The key of the tokens is in FILE.key; delete it when the recording is
-complete.
+It contains only the fields listed in docs/RECORD.md, including labels and certain annotations. With --anonymize, names,
+namespaces and label values are replaced with tokens. The names of NodePools and node classes, label keys, and the values
+of well-known labels such as zones and instance types are kept. The random key that generates the tokens is stored in
+FILE.key. Delete it when the recording is complete.
 
-The command ends after --for, or at Ctrl-C. What is older than two seconds survives a crash. If FILE is a recording of the same
-cluster, the command appends to it. A file that has grown by --max-file-size is renamed to FILE.1, FILE.2, and so on.
+The command ends after --for, or on Ctrl-C. A crash loses at most the last two seconds. If FILE is a recording of the same
+cluster, the command appends to it. A file that reaches --max-file-size (without its initial snapshot) is renamed to
+FILE.1, FILE.2, and so on.
 
-'dovetail plan -f FILE' and 'dovetail doctor -f FILE' read the cluster at the end of a recording. --check prints what a recording
-holds.
+'dovetail plan -f FILE' and 'dovetail doctor -f FILE' read the cluster at the end of a recording. --check prints a summary
+of a recording.
 
-Exit status: 0 success, also if interrupted while recording; 1 the cluster cannot be read, or the file cannot be written or read;
-2 wrong usage; 3 part of the recording cannot be read (--check); 130 or 143 interrupted or terminated before anything was
-recorded.`,
+Exit status: 0 success, also if interrupted while recording; 1 the cluster cannot be read, or the file cannot be written
+or read; 2 wrong usage; 3 part of the recording cannot be read (--check); 130 or 143 interrupted or terminated before
+anything was recorded.`,
 		Example: "  dovetail record --out week.zst --for 168h\n" +
 			"  dovetail record --out week.zst --anonymize\n" +
 			"  dovetail record --check week.zst\n" +
@@ -74,10 +75,10 @@ recorded.`,
 	g := c.Flags()
 	g.StringVar(&f.out, "out", "recording.zst", "File to write. If it is a recording of the same cluster, the command appends to it")
 	g.DurationVar(&f.length, "for", 0, "How long to record, for example 168h. 0 means until interrupted")
-	g.BoolVar(&f.anonymize, "anonymize", false, "Replace names, namespaces and label values by tokens. The key of the tokens is in FILE.key")
-	g.IntVar(&f.maxMiB, "max-file-size", 256, "Size in MiB at which the file is renamed and the next one begins. 0 means no limit")
+	g.BoolVar(&f.anonymize, "anonymize", false, "Replace names, namespaces and label values with tokens. Their key is stored in FILE.key")
+	g.IntVar(&f.maxMiB, "max-file-size", 256, "Size in MiB, without the initial snapshot, at which the file is rotated. 0 means no limit")
 	g.IntVar(&f.maxKept, "max-files", 0, "Number of renamed files to keep. The oldest is deleted. 0 means all")
-	g.StringVar(&f.check, "check", "", "Print what this recording holds, instead of recording")
+	g.StringVar(&f.check, "check", "", "Print a summary of this recording instead of recording")
 	f.clusterFlags.add(g)
 	return c
 }
@@ -209,7 +210,7 @@ func follow(c *cobra.Command, f recordFlags, have *watch.Recordable, w *record.W
 		if s := (stopped{}); errors.As(context.Cause(c.Context()), &s) {
 			return exit{128 + int(s.signal), fmt.Errorf("%w before the first snapshot was complete: nothing was recorded", s)}
 		}
-		return fmt.Errorf("the API server has not shown all objects within --for %s: nothing was recorded; record for longer", f.length)
+		return fmt.Errorf("the API server did not return all objects within --for %s: nothing was recorded; use a longer --for", f.length)
 	}
 	s := w.Stats()
 	_, err = fmt.Fprintf(c.OutOrStdout(), "Recorded %s to %s: %d changes, %d objects at the end, %s.\n",

@@ -51,17 +51,17 @@ func replayCommand() *cobra.Command {
 	f := replayFlags{}
 	c := &cobra.Command{
 		Use:   "replay FILE [-f policy.yaml]…",
-		Short: "Replay a recording under other NodePools: its cost, waiting pods and evictions",
-		Long: `Reads a recording ('dovetail record'), and replays it in virtual time: the workloads want the pods that they wanted, and Dovetail
-launches and removes the nodes. Prints what really happened next to what would have happened: cost, time that pods waited,
-evictions by reason, nodes launched and utilization, in total, per NodePool and per day. It needs no cluster and no network.
+		Short: "Replay a recording with other NodePools, and compare cost, waiting pods and evictions",
+		Long: `Replays a recording ('dovetail record') in virtual time: workloads request the recorded number of pods, and Dovetail
+launches and removes the nodes. Prints recorded and simulated results side by side: cost, pod waiting time, evictions by
+reason, nodes launched and utilization, in total, per NodePool and per day. It needs no cluster and no network.
 
-Each -f is replayed by itself, and is a column of the result. It is a file or a directory with the NodePools, node classes and
-NodeOverlays that replace those of the same name in the recording, or are added to them. Without -f, the recording is replayed
-with its own NodePools.
+Each -f is replayed separately, and is one column of the result. It is a file or a directory with the NodePools, node
+classes and NodeOverlays that replace those of the same name in the recording, or are added to them. Without -f, the
+recording is replayed with its own NodePools.
 
-Nodes boot as fast as recorded ones of their NodePool did, unless --boot is set. Recorded interruptions hit a node of the same
-instance type, zone and capacity type. docs/REPLAY.md lists what is modelled, and what is not.
+Startup times of nodes are those recorded for their NodePool, unless --boot is set. Recorded interruptions hit a node of
+the same instance type, zone and capacity type. docs/REPLAY.md lists what is modelled, and what is not.
 
 Exit status: 0 done, 1 invalid input or --fail-if is true, 2 wrong usage, 130 or 143 interrupted or
 terminated. An interrupted replay prints a partial result.`,
@@ -80,11 +80,11 @@ terminated. An interrupted replay prints a partial result.`,
 	g := c.Flags()
 	g.StringArrayVarP(&f.files, "filename", "f", nil, "File or directory with NodePools to replay with. Can be repeated: each is a column")
 	g.StringVar(&f.trace, "trace", "", "Read FILE as a public trace in this format: "+strings.Join(recording.TraceFormats(), " or ")+" (docs/REPLAY.md#traces). Needs -f")
-	g.StringVar(&f.compare, "compare", "", "Also replay with the NodePools of the recording. The only value is current")
+	g.StringVar(&f.compare, "compare", "", "Also replay with the recording's own NodePools. Supported value: current")
 	g.StringVar(&f.failIf, "fail-if", "", "Exit with status 1 if this CEL expression is true for a replay of -f, for example 'dollars > 1.05 * current || waiting.p99 > 120s' (docs/REPLAY.md#as-a-gate)")
-	g.DurationVar(&f.boot, "boot", -1, "Time from the launch of a node until it is Ready. A negative duration means as recorded")
-	g.DurationVar(&f.pace, "pace", 0, "Time between decisions while only pods on existing nodes change, for large recordings: 30s replays faster. 0 means as often as the controller decides")
-	g.BoolVar(&f.check, "check-decisions", false, "Also decide on the recorded cluster at each instant, and compare with what Dovetail did. For recordings of Dovetail (docs/REPLAY.md#accuracy)")
+	g.DurationVar(&f.boot, "boot", -1, "Time from the launch of a node until it is Ready. A negative duration means recorded times")
+	g.DurationVar(&f.pace, "pace", 0, "Minimum time between decisions while only pods on existing nodes change. For large recordings, 30s is faster. 0 means the controller's own pace")
+	g.BoolVar(&f.check, "check-decisions", false, "Also repeat each decision on the recorded cluster state, and compare it with Dovetail's recorded decision (docs/REPLAY.md#accuracy)")
 	f.priceFlags.add(g, catalogUsage)
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
 	addOutput(g, &f.output)
@@ -198,7 +198,7 @@ func replayed(ctx context.Context, f replayFlags, path string, shown *progress, 
 	}
 	r := in.recording
 	if f.check && !r.Trace.Own {
-		return nil, fmt.Errorf("--check-decisions: %s is not a recording of a cluster that Dovetail ran: no NodeClaim of it was launched by Dovetail", path)
+		return nil, fmt.Errorf("--check-decisions: %s has no NodeClaim that Dovetail launched; use a recording of a cluster that runs Dovetail", path)
 	}
 	out := &report.Replay{Recording: path, From: r.Trace.From, To: r.Trace.To, Catalog: in.cat.Name, PricesAsOf: in.cat.PricesAsOf, Problems: r.Problems, Assumed: r.Assumed}
 	recorded := report.ReplayColumnOf(recordedColumn, replay.Measure(r.Trace, in.types))
@@ -272,13 +272,13 @@ func (in *replayInput) checkDecisions(ctx context.Context, f replayFlags, shown 
 // notesOf says what a replay could not do as recorded.
 func notesOf(r *replay.Result) (out []string) {
 	if r.MissedInterruptions > 0 {
-		out = append(out, fmt.Sprintf("%d recorded interruptions hit no node: it had none of their instance type, zone and capacity type", r.MissedInterruptions))
+		out = append(out, fmt.Sprintf("%d recorded interruptions were skipped: no node had their instance type, zone and capacity type", r.MissedInterruptions))
 	}
 	if r.Unpriced > 0 {
 		out = append(out, fmt.Sprintf("%d nodes have no known price and count as free; add their instance types with --catalog or --price-file", r.Unpriced))
 	}
 	if r.Restless > 0 {
-		out = append(out, fmt.Sprintf("at %d instants decisions went on for so long that the rest was decided a second later", r.Restless))
+		out = append(out, fmt.Sprintf("at %d instants, decisions did not settle; the rest was decided a second later", r.Restless))
 	}
 	return append(out, r.Faults...)
 }
@@ -320,7 +320,7 @@ func readReplay(f replayFlags, path string, shown *progress, warnings io.Writer)
 	elsewhere := false
 	if in.cat, elsewhere = cat.InZones(in.recording.Zones()); elsewhere {
 		in.types = in.cat.InstanceTypes(table.Dim)
-		in.recording.Assumed = append(in.recording.Assumed, "prices: none of the zones is one of the catalogue, so those of another region are used")
+		in.recording.Assumed = append(in.recording.Assumed, "prices: the catalog has none of the zones; prices of another region are used")
 	}
 	return in, nil
 }

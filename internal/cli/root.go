@@ -32,8 +32,8 @@ func rootCommand(args []string) *cobra.Command {
 		Long: `Dovetail is a node autoscaler for Kubernetes. It launches the cheapest nodes for unschedulable pods, binds each pod to the
 node launched for it, and removes nodes when the cluster can run on fewer. It explains every decision.
 
-Without a command, prints an overview of the cluster: nodes, cost, operations in progress, blockers, pending pods, and the commands to
-run next. Without a cluster, prints this help.`,
+Without a command, prints an overview of the cluster: nodes, cost, operations in progress, blockers, pending pods, and the
+commands to run next. Without a cluster, prints this help.`,
 		Example:      "  dovetail\n  dovetail --context production -w",
 		SilenceUsage: true, SilenceErrors: true, Version: version(),
 	}
@@ -62,7 +62,7 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 	})
 	root.DisableSuggestions = true // cobra's have several lines; unknownVerb has its own
 	root.SetHelpCommand(&cobra.Command{
-		Use: "help [COMMAND]", Short: "Show the help of a command", Args: cobra.MaximumNArgs(1),
+		Use: "help [COMMAND]", Short: "Show help for a command", Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return c.Root().Help()

@@ -65,17 +65,16 @@ func savingsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "savings",
 		Short: "Show the cost of nodes, and savings by cause",
-		Long: `Shows what the nodes of NodePools cost in the last week (--since), what they would have cost if Dovetail had removed and replaced
-nothing, and at on-demand list prices, and the saving by cause: consolidation, spot, reservations, NodeOverlays, and the cost of
-Headrooms. The causes sum up to the difference. What is incomplete is listed (docs/design/0022-savings.md).
+		Long: `Shows the cost of NodePool nodes in the last week (--since), their cost without consolidation, their cost at on-demand
+list prices, and the savings by cause: consolidation, spot, reservations and NodeOverlays, less the cost of Headrooms. The
+causes add up to the total savings. Incomplete data is listed (docs/design/0022-savings.md).
 
-The controller keeps 13 months across restarts in two ConfigMaps: minutes for two hours, hours for eight days, then days.
-'dovetail history' shows the single decisions of the last week.
+The controller keeps 13 months of data across restarts in two ConfigMaps: per minute for two hours, per hour for eight
+days, then per day. 'dovetail history' shows the individual decisions of the last week.
 
 ` + reachHelp + `
 
-Exit status: 0 success, 1 no controller can be reached or it has not read the account yet, 2 wrong usage, 130 or 143 interrupted or
-terminated.`,
+Exit status: 0 success, 1 no controller can be reached or it has not loaded its savings data yet, 2 wrong usage, 130 or 143 interrupted or terminated.`,
 		Example: "  dovetail savings\n  dovetail savings --since 30d -o json | jq '.causes'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {

@@ -32,8 +32,8 @@ func shadowCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "shadow",
 		Short: "Compare Dovetail's decisions with those of the active autoscaler",
-		Long: `Reads the comparison of a controller that runs with --mode=shadow, from its start until now: pods that would have started sooner,
-the cost of both autoscalers, nodes disrupted by both, and every decision that differs, with its reason.
+		Long: `Prints the comparison made by a controller with --mode=shadow since its start: pods that would have started sooner, the
+cost of each autoscaler, nodes disrupted by each, and every decision that differs, with its reason.
 
 The comparison assumes that both need the same time from a NodeClaim to a running pod. "With Dovetail" is the actual cost, plus
 the price difference of the nodes for the same pods while they run, minus the savings of disruptions that were not carried out.

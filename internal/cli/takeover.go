@@ -34,18 +34,19 @@ func takeoverCommand() *cobra.Command {
 	return handoverCommand(&cobra.Command{
 		Use:   "takeover --pool NAME | --all | --group NAME | --class NAME",
 		Short: "Take over NodePools from Karpenter, or node groups from Cluster Autoscaler, without replacing nodes",
-		Long: `Takes over NodePools from Karpenter (--pool, --all), or Auto Scaling groups and groups of Cluster API from Cluster Autoscaler (--group,
---class). The command checks first. If something prevents the takeover, it changes nothing and prints the remedy. NodeClaims, nodes
-and instances stay as they are. An interrupted run is completed by the next run.
+		Long: `Takes over NodePools from Karpenter (--pool, --all), or Auto Scaling groups and Cluster API node groups from Cluster
+Autoscaler (--group, --class). The command checks first. If something prevents the takeover, it changes nothing and prints
+the remedy. NodeClaims, nodes and instances stay as they are. An interrupted run is completed by the next run.
 
-NodePools: other NodePools stay with Karpenter, which can keep running. For a few seconds during the takeover, nobody launches
-nodes for the NodePool. The NodePool is recreated with another group in its nodeClassRef that Karpenter does not watch:
-kwok.dovetail.sh instead of karpenter.kwok.sh. Set that group in manifests that a GitOps tool applies.
+NodePools: other NodePools stay with Karpenter, which can keep running. For a few seconds during the takeover, neither
+autoscaler launches nodes for the NodePool. The NodePool is recreated with a nodeClassRef.group that Karpenter does not
+watch: aws.dovetail.sh instead of karpenter.k8s.aws, or kwok.dovetail.sh instead of karpenter.kwok.sh. Set that group in
+manifests that a GitOps tool applies.
 
 Node groups: the takeover includes all groups of the NodeGroupClass that selects the group (--class names it directly). Cluster
 Autoscaler keeps running for other groups. The command prints how to remove the group from Cluster Autoscaler, and changes
-nothing until that is done. It then marks the NodePool and removes the taints that Cluster Autoscaler left on nodes. It uses the
-default AWS credentials, or those of the management cluster of Cluster API.
+nothing until that is done. It then marks the NodePool and removes the taints that Cluster Autoscaler left on nodes. It
+uses the default AWS credentials, or for Cluster API --management-kubeconfig.
 
 'dovetail release' reverses a takeover.
 
@@ -58,9 +59,9 @@ func releaseCommand() *cobra.Command {
 	return handoverCommand(&cobra.Command{
 		Use:   "release --pool NAME | --all | --group NAME | --class NAME",
 		Short: "Return NodePools to Karpenter, or node groups to Cluster Autoscaler, without replacing nodes",
-		Long: `Returns NodePools to Karpenter, with the NodeClaims that Dovetail created for them. Nodes, instances and pods stay, and Dovetail no
-longer manages them. Karpenter must be stopped during the release, because it would launch a second instance for each NodeClaim;
-the command checks this. An interrupted run is completed by the next run.
+		Long: `Returns NodePools to Karpenter, with the NodeClaims that Dovetail created for them. Nodes, instances and pods are kept,
+and Dovetail no longer manages them. Karpenter must be stopped during the release; otherwise it would launch a second
+instance for each NodeClaim. The command checks this. An interrupted run is completed by the next run.
 
 With --group NAME, returns a node group to Cluster Autoscaler, with all groups of its NodeGroupClass. Operations in
 progress are completed first. Then Dovetail's NodeClaims, taints, labels, finalizers and tags are removed; instances and pods
@@ -99,9 +100,9 @@ func handoverCommand(c *cobra.Command, release bool) *cobra.Command {
 	g.BoolVar(&f.all, "all", false, "All NodePools, one after another")
 	g.StringVar(&f.group, "group", "", "Name of an Auto Scaling group, or of a MachineDeployment, MachineSet or MachinePool")
 	g.StringVar(&f.class, "class", "", "Name of a NodeGroupClass; applies to all of its groups")
-	g.StringVar(&f.cloud, "cloud", "", "Cloud provider of the node groups (--group, --class): aws or clusterapi; for another, the command prints what to do instead. NodePools need none. Default: that of the running controller, else aws")
+	g.StringVar(&f.cloud, "cloud", "", "Cloud provider of the node groups (--group, --class): aws or clusterapi. Not used with --pool or --all. Default: that of the running controller, otherwise aws")
 	g.StringVar(&f.clusterAPI, "cluster-api-cluster", "", "With --cloud=clusterapi: NAMESPACE/NAME of the Cluster object. Default: that of the running controller")
-	g.StringVar(&f.management, "management-kubeconfig", "", "With --cloud=clusterapi: path of the kubeconfig of the management cluster. If unset, the cluster that is scaled is its own management cluster")
+	g.StringVar(&f.management, "management-kubeconfig", "", "With --cloud=clusterapi: path to the management cluster's kubeconfig. If unset, the workload cluster is its own management cluster")
 	g.BoolVar(&f.dryRun, "dry-run", false, "Only check; change nothing")
 	g.BoolVar(&f.noController, "no-controller-check", false, "Do not check whether a Dovetail controller is running")
 	g.DurationVar(&f.wait, "wait", 10*time.Minute, "Timeout for NodeClaims that are being launched or deleted")
@@ -151,7 +152,7 @@ func handOver(ctx context.Context, out io.Writer, f *handoverFlags, release bool
 		return errors.New("nothing was changed")
 	}
 	if f.dryRun {
-		fmt.Fprintln(out, "Nothing is in the way. Run the command without --dry-run to do it.")
+		fmt.Fprintln(out, "All checks passed. Run the command without --dry-run to apply the change.")
 		return nil
 	}
 	for _, name := range pools {
@@ -174,7 +175,7 @@ func handOver(ctx context.Context, out io.Writer, f *handoverFlags, release bool
 	if release {
 		fmt.Fprintln(out, "Done. Start Karpenter again: kubectl -n kube-system scale deployment karpenter --replicas=2")
 	} else {
-		fmt.Fprintln(out, "Done. dovetail release --pool NAME is the way back.")
+		fmt.Fprintln(out, "Done. To undo: dovetail release --pool NAME")
 	}
 	return nil
 }

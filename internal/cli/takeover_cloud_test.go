@@ -70,7 +70,7 @@ contexts: [{name: a, context: {cluster: a, user: a}}]}`, server.URL), 0o600); er
 		{line: "release --class a --cloud externalgrpc", status: 2, offline: true, want: []string{"--cloud externalgrpc", "delete the NodePools of the groups", "start Cluster Autoscaler"}},
 		{line: "takeover --class a", controller: `"controller", "--cloud=externalgrpc"`, status: 1, want: []string{"the controller runs with --cloud=externalgrpc", "stop Cluster Autoscaler", "use --cloud aws"}},
 		{line: "takeover --class a", controller: `"controller", "--cloud=clusterapi", "--cluster-api-cluster=default/workload"`, status: 1, want: []string{"ask API server"}},
-		{line: "takeover --class a", controller: `"controller", "--cloud=clusterapi", "--cluster-api-cluster=default/workload", "--management-kubeconfig=/etc/x"`, status: 2, want: []string{"the controller has a management cluster of its own"}},
+		{line: "takeover --class a", controller: `"controller", "--cloud=clusterapi", "--cluster-api-cluster=default/workload", "--management-kubeconfig=/etc/x"`, status: 2, want: []string{"the controller uses a separate management cluster"}},
 		{line: "release --class a", controller: `"controller", "--cloud", "externalgrpc"`, status: 1, want: []string{"the controller runs with --cloud=externalgrpc", "delete the NodePools", "use --cloud aws"}},
 		{line: "takeover --class a", controller: `"controller", "--cloud=aws"`, status: 1, asksAWS: true, want: []string{"--group, --class:", "connect to AWS", "set AWS_REGION and AWS_PROFILE", "--cloud clusterapi or --cloud externalgrpc"}},
 		{line: "release --group a", status: 1, asksAWS: true, want: []string{"set AWS_REGION and AWS_PROFILE", "--cloud clusterapi or --cloud externalgrpc"}},

@@ -66,7 +66,7 @@ func handGroupsOver(ctx context.Context, out io.Writer, f *handoverFlags, releas
 		return errors.New("nothing was changed")
 	}
 	if f.dryRun {
-		fmt.Fprintln(out, "Nothing is in the way. Run the command without --dry-run to do it.")
+		fmt.Fprintln(out, "All checks passed. Run the command without --dry-run to apply the change.")
 		return nil
 	}
 	if release {
@@ -79,7 +79,7 @@ func handGroupsOver(ctx context.Context, out io.Writer, f *handoverFlags, releas
 	if err := t.TakeOver(ctx, class); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "Done. dovetail release --class "+class+" is the way back.")
+	fmt.Fprintln(out, "Done. To undo: dovetail release --class "+class)
 	return nil
 }
 
@@ -100,7 +100,7 @@ func connectClusterAPIGroups(ctx context.Context, t *takeover.NodeGroups, f *han
 		return exit{2, fmt.Errorf("--cluster-api-cluster: %w", err)}
 	}
 	if f.management == "" && flagOfArgs(args, "management-kubeconfig") != "" {
-		return exit{2, errors.New("--management-kubeconfig: the controller has a management cluster of its own; name the file with its kubeconfig on this machine")}
+		return exit{2, errors.New("--management-kubeconfig: the controller uses a separate management cluster; set the path of its kubeconfig on this machine")}
 	}
 	management := t.Client
 	if f.management != "" {

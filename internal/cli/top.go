@@ -42,12 +42,13 @@ func topCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "top",
 		Short: "Show nodes, utilization, cost, pending pods and decisions of a cluster, live",
-		Long: `Shows a cluster on one screen: its autoscaler, the requested share of each node (and its usage, with metrics-server), the cost of
-the nodes, current operations, the reasons of pending pods, and recent decisions. Works with any autoscaler. It needs a kubeconfig
-with read access, reports what it cannot read, and changes nothing. With Dovetail running, decisions and details come from it.
+		Long: `Shows a cluster on one screen: its autoscaler, the requested share of each node (and its usage, with metrics-server), the
+cost of the nodes, current operations, pending pods with reasons, and recent decisions. Works with any autoscaler. It
+needs a kubeconfig with read access, reports what it cannot read, and changes nothing. If Dovetail is running, it provides
+decisions and details.
 
-Prices are from the built-in EC2 catalogue, or from --catalog. Nodes of other types have the price of --price-file, otherwise the
-price at launch of their NodeClaim, otherwise none.
+Prices are from the built-in EC2 catalog, or from --catalog. For other instance types, prices are from --price-file,
+otherwise from the NodeClaim (price at launch), otherwise unknown.
 
 Without a terminal, and with --once or -o json, the command prints one snapshot. NO_COLOR=1 disables colors.
 
@@ -84,7 +85,7 @@ Exit status: 0 success, 1 there is no cluster or its nodes cannot be read, 2 wro
 	f.priceFlags.add(g, catalogUsage)
 	g.BoolVar(&f.once, "once", false, "Print one snapshot and exit")
 	addOutput(g, &f.output)
-	g.StringVar(&f.sort, "sort", "", "Column to sort nodes by, for example cpu. Prefix - sorts in descending order (-$/h). Default: name")
+	g.StringVar(&f.sort, "sort", "", "Column to sort nodes by, for example cpu. With prefix -, descending order (-$/h). Default: name")
 	g.StringVar(&f.filter, "filter", "", "Show only rows that contain this text")
 	return c
 }
@@ -174,7 +175,7 @@ func topLive(c *cobra.Command, f topFlags, look *top.Look, in, out *os.File) err
 	return nil
 }
 
-// follow keeps the board up to date in the background until the context ends. An error is one of the catalogue that was
+// follow keeps the board up to date in the background until the context ends. An error is one of the catalog that was
 // named; that the built-in one can't be read is said on the board.
 func (o *observed) follow(ctx context.Context, f *priceFlags) error {
 	if *f != (priceFlags{}) { // a mistake in it must not flash by
@@ -204,7 +205,7 @@ func (o *observed) follow(ctx context.Context, f *priceFlags) error {
 	return nil
 }
 
-// readPrices reads the catalogue and the price file.
+// readPrices reads the catalog and the price file.
 func (o *observed) readPrices(f *priceFlags) error {
 	cat, list, err := f.read()
 	if err != nil {
@@ -215,7 +216,7 @@ func (o *observed) readPrices(f *priceFlags) error {
 	return nil
 }
 
-// catalogPrices finds prices in a catalogue: of the zone and capacity type asked for, else of the first zone that has the capacity type,
+// catalogPrices finds prices in a catalog: of the zone and capacity type asked for, else of the first zone that has the capacity type,
 // else on demand. A price of the list, which may be nil, comes first.
 func catalogPrices(cat *catalog.Catalog, list *catalog.PriceList) top.Prices {
 	return top.Prices{Name: cat.Name, AsOf: cat.PricesAsOf, Find: func(instanceType, zone, capacityType string) (top.Price, bool) {

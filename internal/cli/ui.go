@@ -40,11 +40,10 @@ func uiCommand() *cobra.Command {
 	f := uiFlags{}
 	c := &cobra.Command{
 		Use:   "ui",
-		Short: "Show a cluster in a browser: nodes, utilization, cost, pending pods, decisions and why",
-		Long: `Serves a page about a cluster on this machine until interrupted: the content of 'dovetail top' with curves over time, a picture of
-the nodes, explanations of objects, plans for pasted manifests, and the results of 'dovetail doctor', 'history', 'savings' and
-'headroom'.
-Works with any autoscaler. It needs a kubeconfig with read access, and changes nothing.
+		Short: "Show a cluster in a browser: nodes, utilization, cost, pending pods, decisions and reasons",
+		Long: `Serves a local web page about a cluster until interrupted: the content of 'dovetail top' with graphs, a map of the nodes,
+explanations of objects, plans for pasted manifests, and the results of 'dovetail doctor', 'history', 'savings' and
+'headroom'. Works with any autoscaler. It needs a kubeconfig with read access, and changes nothing.
 
 The page is served on a loopback address only, with the rights of the kubeconfig, and loads nothing from other hosts.
 
@@ -129,7 +128,7 @@ func (s *uiSource) Details(ctx context.Context, w io.Writer, subject string) err
 	lines := board.Detail(board.View(), subject, detailsWidth)
 	why, explained := s.observed.why(ctx, subject)
 	if len(lines) == 0 && !explained {
-		return fmt.Errorf("nothing is known of %s %s: %w", kind, name, fs.ErrNotExist)
+		return fmt.Errorf("%s %s not found: %w", kind, name, fs.ErrNotExist)
 	}
 	return writeDetails(w, subject, lines, why)
 }
@@ -172,7 +171,7 @@ func (s *uiSource) Usages() []top.Usage { return s.observed.board.Usages() }
 func (s *uiSource) Pending(ctx context.Context, w io.Writer) error {
 	raw, err := s.observed.ask(ctx, "pending")
 	if err != nil {
-		return fmt.Errorf("no controller explains the pending pods: %w: %w", err, fs.ErrNotExist)
+		return fmt.Errorf("no controller is available to explain the pending pods: %w: %w", err, fs.ErrNotExist)
 	}
 	_, err = w.Write(raw)
 	return err

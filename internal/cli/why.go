@@ -40,9 +40,9 @@ func whyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "why pod/[NAMESPACE/]NAME | deployment/[NAMESPACE/]NAME | node/NAME | nodeclaim/NAME | nodepool/NAME | headroom/[NAMESPACE/]NAME | pods --pending",
 		Short: "Explain the state of an object, the decisions about it, and what would change them",
-		Long: `Asks the controller why a pod has no node, why a node is kept, what a NodePool can launch, or what a Headroom holds. Prints the
-decisions about the object, its current blockers, the cost of the alternatives, and the changes that would help. For a deleted
-object, prints the decisions of up to one week ('dovetail history').
+		Long: `Asks the controller why a pod has no node, why a node is kept, what a NodePool can launch, or what a Headroom holds.
+Prints the decisions about the object, its current blockers, the cost of the alternatives, and the changes that would
+help. For a deleted object, prints its decisions of the last week ('dovetail history').
 
 'why pods --pending' explains all pending pods, grouped by reason.
 
@@ -171,7 +171,7 @@ func askController(ctx context.Context, server, verb, path string, answer any) e
 	case errors.As(err, &refused) && refused.code == http.StatusNotFound && refused.said != "":
 		return errors.New(refused.said)
 	case errors.As(err, &refused) && refused.code == http.StatusUnauthorized:
-		return fmt.Errorf("the controller at %s (--server) wants a token in DOVETAIL_TOKEN: %s", server, refused.said)
+		return fmt.Errorf("the controller at %s (--server) requires a token in DOVETAIL_TOKEN: %s", server, refused.said)
 	case errors.As(err, &refused):
 		return fmt.Errorf("the server at %s (--server) is not a controller, or failed: %w", server, err)
 	case errors.As(err, &failed):
@@ -184,7 +184,7 @@ func askController(ctx context.Context, server, verb, path string, answer any) e
 		return fmt.Errorf("ask the controller at %s: %w", server, err)
 	}
 	if err := json.Unmarshal(body, answer); err != nil {
-		return fmt.Errorf("answer of the controller at %s: %w", server, err)
+		return fmt.Errorf("response from the controller at %s: %w", server, err)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func TestWhyAnswers(t *testing.T) {
 		{http.StatusBadGateway, "", "(--server) is not a controller, or failed: 502 Bad Gateway"},
 		{http.StatusForbidden, "not here", "(--server) is not a controller, or failed: 403 Forbidden not here"},
 		{http.StatusNotFound, "", "(--server) is not a controller, or failed: 404 Not Found"},
-		{http.StatusOK, "<html>", "answer of the controller at "},
+		{http.StatusOK, "<html>", "response from the controller at "},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/why/node/n" {

@@ -277,7 +277,7 @@ func TestErrors(t *testing.T) {
 		{&cloud.Error{Kind: cloud.NotFound, Op: "terminate", Object: "i-1"}, cloud.NotFound, "terminate i-1: not found"},
 		{&cloud.Error{Kind: cloud.InsufficientCapacity, Op: "launch", Object: "c", Offerings: keys}, cloud.InsufficientCapacity,
 			"launch c: insufficient capacity of a/z1/spot, a/z2/spot, b/z1/spot and 1 more"},
-		{fmt.Errorf("wrapped: %w", &cloud.Error{Kind: cloud.Throttled, Op: "list", After: time.Second}), cloud.Throttled, "wrapped: list: throttled, repeat after 1s"},
+		{fmt.Errorf("wrapped: %w", &cloud.Error{Kind: cloud.Throttled, Op: "list", After: time.Second}), cloud.Throttled, "wrapped: list: throttled, retry after 1s"},
 		{&cloud.Error{Kind: cloud.NotReady, Op: "offerings", Object: "default", Err: cause}, cloud.NotReady, "offerings default: not ready: boom"},
 		{&cloud.Error{Kind: cloud.Denied, Op: "launch", Object: "c", Err: cause}, cloud.Denied, "launch c: denied: boom"},
 	} {

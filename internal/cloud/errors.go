@@ -57,7 +57,7 @@ func (e *Error) Error() string {
 			}
 		}
 	case Throttled:
-		fmt.Fprintf(&b, ": throttled, repeat after %s", e.After)
+		fmt.Fprintf(&b, ": throttled, retry after %s", e.After)
 	case NotReady:
 		b.WriteString(": not ready")
 	case Denied:

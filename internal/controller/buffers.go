@@ -73,7 +73,7 @@ func provisioningCondition(s *decide.BufferState) model.Condition {
 		pods int
 		text string
 	}{
-		{s.Coming, "%d will be placed on nodes that are being launched"}, {s.Sought, "capacity for %d is being sought"},
+		{s.Coming, "%d will be placed on nodes that are being launched"}, {s.Sought, "capacity for %d is being planned"},
 		{s.Priced, "capacity for %d would cost more than " + model.AnnotationMaxHour + " allows"},
 	} {
 		if x.pods > 0 {
@@ -83,7 +83,7 @@ func provisioningCondition(s *decide.BufferState) model.Condition {
 	message := strings.Join(parts, "; ") + "."
 	if s.None > 0 {
 		why := cmp.Or(report.Refusal(s.Why), "No NodePool can provide a node.")
-		message += fmt.Sprintf(" There is none for %d: %s", s.None, why)
+		message += fmt.Sprintf(" No capacity for %d: %s", s.None, why)
 	}
 	return model.Condition{Status: "False", Reason: "RequiresNewCapacity", Message: message}
 }

@@ -115,11 +115,11 @@ func TestScaleDownEvents(t *testing.T) {
 		got := append(events(b, "Node", "ScaleDown", "ScaleDownFailed"), events(b, "Pod", "ScaleDown")...)
 		want := []string{
 			"Node nc0 ScaleDown: Scale-down: removing node nc0 from group large, since it is empty",
-			"Node nc0 ScaleDownFailed: Scale-down of node nc0 was taken back: a pod came",
+			"Node nc0 ScaleDownFailed: Scale-down of node nc0 was cancelled: a pod came",
 			"Node nc1 ScaleDown: Scale-down: removing node nc1 from group large, since it is underutilized",
-			"Node nc1 ScaleDownFailed: Scale-down of node nc1 was taken back: a pod came",
-			"Pod web-c0 ScaleDown: Evicted for the scale-down of node nc0, of group large",
-			"Pod web-c1 ScaleDown: Evicted for the scale-down of node nc1, of group large",
+			"Node nc1 ScaleDownFailed: Scale-down of node nc1 was cancelled: a pod came",
+			"Pod web-c0 ScaleDown: Evicted: node nc0 of group large is scaled down",
+			"Pod web-c1 ScaleDown: Evicted: node nc1 of group large is scaled down",
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -92,7 +92,7 @@ func TestGroupStatusIsWritten(t *testing.T) {
 		time.Sleep(time.Second)
 		got := events(b, "ConfigMap", "ScaleUpTimedOut", "DeleteUnregistered", "FailedToScaleUpGroup", "ScaleDownEmpty", "ScaledUpGroup")
 		for _, want := range []string{
-			"ConfigMap status ScaleUpTimedOut: Scale-up of group large timed out: no node came within 15m0s", "ConfigMap status DeleteUnregistered: Ending instance m-late of group large, of which no node came",
+			"ConfigMap status ScaleUpTimedOut: Scale-up of group large timed out: no node registered within 15m0s", "ConfigMap status DeleteUnregistered: Terminating instance m-late of group large: no node registered",
 			"ConfigMap status FailedToScaleUpGroup: Scale-up of group large failed: no capacity",
 			"ConfigMap status ScaleDownEmpty: Scale-down: removing node n-x from group large, since it is empty",
 			"ConfigMap status ScaledUpGroup: Scale-up: group large 1->3 (max: 10)",

@@ -56,7 +56,7 @@ func (il *interruptionListener) listenForInterruptions(ctx context.Context) {
 	}
 }
 
-var errNotKnownYet = errors.New("the machine's NodeClaim does not say yet that it is its machine")
+var errNotKnownYet = errors.New("the NodeClaim of the instance has no provider ID yet")
 
 // handleInterruption keeps one notice: it is decided on at once, and done with only when it is written into the machine's NodeClaim, or when
 // there is none.
@@ -177,9 +177,9 @@ func (il *interruptionListener) keepNotice(ctx context.Context, n noticed, i clo
 		if i.Stops {
 			event = "InstanceStopping"
 		}
-		text := "the cloud has announced: " + i.Kind
+		text := "interruption notice " + i.Kind
 		if !i.At.IsZero() {
-			text += ", the machine goes at " + i.At.UTC().Format(time.RFC3339)
+			text += ": the instance is interrupted at " + i.At.UTC().Format(time.RFC3339)
 		}
 		il.cluster.Event("NodeClaim", "", claim.Name, claim.UID, true, event, text)
 		if claim.NodeName != "" {

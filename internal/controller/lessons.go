@@ -30,11 +30,11 @@ func (c *Controller) RecallLessons(ctx context.Context) {
 	text, err := c.Keeper.Load(ctx)
 	if err == nil && text != "" {
 		if err = json.Unmarshal([]byte(text), &kept); err != nil {
-			err = fmt.Errorf("read lessons: %w", err)
+			err = fmt.Errorf("decode learned capacity: %w", err)
 		}
 	}
 	if err != nil {
-		c.Log.Warn("learned capacity of nodes that are smaller than expected can't be read: two more of them may be launched for a pod", "error", err.Error())
+		c.Log.Warn("learned capacity of nodes that are smaller than expected can't be read: up to two such nodes may be launched again for a pod", "error", err.Error())
 		return
 	}
 	c.Emit(func(s *state.State) { c.mem = c.mem.WithLearned(kept, s.Resources().Dim) })

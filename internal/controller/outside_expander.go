@@ -97,7 +97,7 @@ func (oe *outsideExpander) take(now time.Time, query *nodegroups.Query, groups [
 	case err != nil:
 		result = expanderFailed
 	case len(known) == 0:
-		result, err = expanderNonsense, errors.New("it names no group that it was asked about, but: "+strings.Join(groups, ", "))
+		result, err = expanderNonsense, errors.New("it returned no group of the request, but: "+strings.Join(groups, ", "))
 	}
 	oe.metrics.CountExpanderCall(result)
 	if err != nil {
@@ -109,7 +109,7 @@ func (oe *outsideExpander) take(now time.Time, query *nodegroups.Query, groups [
 		return
 	}
 	if oe.failing {
-		oe.log.Info("the expander answers again")
+		oe.log.Info("the expander responds again")
 	}
 	if len(known) < len(groups) {
 		oe.log.Warn("the expander returned groups that were not in the request", "asked", asked, "answered", groups)

@@ -60,7 +60,7 @@ func TestStandingDownFromTheBeginning(t *testing.T) {
 			t.Error("is not ready")
 		}
 		a, err := b.c.Answers.Why(t.Context(), "pod/default/a")
-		if err != nil || len(a.Facts) == 0 || a.Facts[0].Name != "standing down" || !strings.Contains(a.Facts[0].Value, karpenter) {
+		if err != nil || len(a.Facts) == 0 || a.Facts[0].Name != "passive" || !strings.Contains(a.Facts[0].Value, karpenter) {
 			t.Errorf("why: %v %+v", err, a.Facts)
 		}
 		b.c.SetOtherAutoscalers(nil)
@@ -71,7 +71,7 @@ func TestStandingDownFromTheBeginning(t *testing.T) {
 		if beside != 1 {
 			t.Errorf("what runs beside the loop was begun %d times", beside)
 		}
-		if a, err := b.c.Answers.Why(t.Context(), "pod/default/a"); err != nil || len(a.Facts) > 0 && a.Facts[0].Name == "standing down" {
+		if a, err := b.c.Answers.Why(t.Context(), "pod/default/a"); err != nil || len(a.Facts) > 0 && a.Facts[0].Name == "passive" {
 			t.Errorf("alone, why: %v %+v", err, a.Facts)
 		}
 	})

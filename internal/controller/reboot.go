@@ -25,7 +25,7 @@ func (c *Controller) rebootInstance(ctx context.Context, now time.Time, a plan.R
 	c.startCall(ctx, lane{kind: plan.CallReboot, class: classOf(claim)}, a, func(ctx context.Context) (uint64, error) {
 		r, ok := cloud.As[cloud.Rebooter](c.Provider)
 		if !ok {
-			return 0, fmt.Errorf("reboot %s: %w: the provider reboots no instances", a.ProviderID, plan.ErrInvalid)
+			return 0, fmt.Errorf("reboot %s: %w: the cloud provider can't reboot instances", a.ProviderID, plan.ErrInvalid)
 		}
 		version, err := c.Cluster.UpdateClaim(ctx, a.Note)
 		if err != nil {

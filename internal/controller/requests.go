@@ -53,12 +53,12 @@ func requestMessage(x *requests.State, condition string) string {
 		case len(x.Why) == 0:
 			return ""
 		case !x.RetryAt.IsZero():
-			why += fmt.Sprintf(". Capacity for a part of the pods was given up; all is tried again at %s.", x.RetryAt.UTC().Format(time.RFC3339))
+			why += fmt.Sprintf(". Capacity for some of the pods was released; all pods are retried at %s.", x.RetryAt.UTC().Format(time.RFC3339))
 		}
 		return why
 	case model.RequestFailed:
 		if reason == requests.NotFound {
-			return "The request is not to be tried again. " + why
+			return "The request is not retried. " + why
 		} else if len(x.Why) > 0 {
 			return fmt.Sprintf("No capacity was found within %s. %s", x.Request.ValidFor, why)
 		}
@@ -69,7 +69,7 @@ func requestMessage(x *requests.State, condition string) string {
 		}
 		return fmt.Sprintf("Capacity was held for %s.", model.BookingTime)
 	case model.RequestRevoked:
-		return "The capacity was lost, and there is no other. " + why
+		return "The capacity was lost, and no replacement was found. " + why
 	}
 	return ""
 }

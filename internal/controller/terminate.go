@@ -16,7 +16,7 @@ import (
 )
 
 // errClaimed: what was taken for an orphan has a claim.
-var errClaimed = errors.New("its nodeclaim is there, though the watch has not shown it: the machine is left alone")
+var errClaimed = errors.New("its NodeClaim exists, though the watch has not shown it yet: the instance is not terminated")
 
 // terminateInstance ends a machine. A machine that is unknown or on its way out already is as good as ended.
 func (c *Controller) terminateInstance(ctx context.Context, a plan.Terminate) {

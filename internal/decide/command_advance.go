@@ -131,7 +131,7 @@ func (dc *disruptionCommands) advance(m *cluster.Command) {
 	}
 	reserved, lost := dc.hosts.reserveHosts(m)
 	if lost != "" {
-		dc.abort(m, plan.Aborted, "node of nodeclaim "+lost+", whose room it counts on, is gone or goes itself", dc.restAfterChange())
+		dc.abort(m, plan.Aborted, "the node of NodeClaim "+lost+", which was to take its pods, is gone or being removed", dc.restAfterChange())
 		return
 	}
 	if !ready || !reserved {
@@ -155,7 +155,7 @@ func (dc *disruptionCommands) advance(m *cluster.Command) {
 	}
 	p, until := dc.findUnplaceablePod(m)
 	if dc.wakeAt(until); p != nil && !dc.isTerminatedFirst(m) {
-		dc.abort(m, plan.Aborted, "pod "+p.Key()+" is new on the node, or fits on no other node any more", dc.restAfterChange())
+		dc.abort(m, plan.Aborted, "pod "+p.Key()+" was added to the node, or no longer fits on another node", dc.restAfterChange())
 		return
 	}
 	if nodegroups.IsConsolidation(m.Cause) && len(dc.placements.awaitsEnds) > 0 {
@@ -194,13 +194,13 @@ func (dc *disruptionCommands) taintDelay(m *cluster.Command) time.Duration {
 // another by now (Aborted); empty: it may go on.
 func (dc *disruptionCommands) abortCause(m *cluster.Command) (code plan.Code, why string) {
 	if len(m.Replacements) < m.Of {
-		return plan.CommandFailed, "a replacement is gone or was never made"
+		return plan.CommandFailed, "a replacement NodeClaim was deleted or never created"
 	}
 	if dc.hosts.lacksHost(m) {
-		return plan.Aborted, "a node whose room it counts on is not reserved"
+		return plan.Aborted, "a node that was to take its pods is not reserved"
 	}
 	if !dc.Now.Before(m.Since.Add(dc.pol.CommandTimeout)) {
-		return plan.CommandFailed, "it has taken longer than " + dc.pol.CommandTimeout.String()
+		return plan.CommandFailed, "it did not complete within " + dc.pol.CommandTimeout.String()
 	}
 	if m.Cause == plan.Expired {
 		return "", ""

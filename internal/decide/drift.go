@@ -89,11 +89,11 @@ func (ix *index) driftReason(u *disrupt.Candidate) (reason, message string) {
 		return "RequirementsDrifted", "the NodePool requires " + u.UnmetRequirement
 	}
 	if old := c.Created.Add(time.Hour); isNotOffered(u) && c.Labels[model.LabelZone] != "" && c.Labels[model.LabelCapacityType] != "" && !ix.Now.Before(old) {
-		return "InstanceTypeNotFound", c.Labels[model.LabelInstanceType] + " is not offered any more in " + c.Labels[model.LabelZone] + " as " + c.Labels[model.LabelCapacityType]
+		return "InstanceTypeNotFound", c.Labels[model.LabelInstanceType] + " is no longer offered in " + c.Labels[model.LabelZone] + " as " + c.Labels[model.LabelCapacityType]
 	}
 	if reason, asked := ix.Snapshot.Drift[c.UID]; asked {
 		if reason != "" {
-			return reason, "the machine is not what " + c.ClassKind + " " + c.ClassName + " asks for now"
+			return reason, "the instance no longer matches " + c.ClassKind + " " + c.ClassName
 		}
 	} else if d := c.Conditions[lifecycle.Drifted]; d.True() && !slices.Contains(ownDriftReasons, d.Reason) {
 		return d.Reason, d.Message // the provider said so, and has not answered again yet

@@ -47,7 +47,7 @@ func newMarketScenario(t testing.TB, families ...string) *scenario {
 		x.types = append(x.types, &u)
 	}
 	if len(x.types) == 0 {
-		t.Fatal("the catalogue has none of these families")
+		t.Fatal("the catalog has none of these families")
 	}
 	slices.SortFunc(x.types, func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
 	x.pools[0].Types = slices.Clone(x.types)

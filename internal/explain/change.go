@@ -79,7 +79,7 @@ func Apply(s *model.Snapshot, ch plan.Change) (*model.Snapshot, error) {
 			return applyGroup(p, name, ch)
 		})
 	default:
-		err = fmt.Errorf("kind %q is not one that can be changed", kind)
+		err = fmt.Errorf("kind %q can't be changed", kind)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("apply %s %s %s %q: %w", ch.Object, ch.Field, ch.Op, ch.Value, err)

@@ -25,7 +25,7 @@ func (ex *explanation) explainClaim(a *plan.Answer, name string) bool {
 		return ex.explainNode(a, n.Name)
 	}
 	addFact(a, "nodepool", c.Pool)
-	addFact(a, "asked for since", c.Created.UTC().Format(time.RFC3339))
+	addFact(a, "created", c.Created.UTC().Format(time.RFC3339))
 	if !c.Deleting.IsZero() {
 		addFact(a, "state", "being deleted since "+c.Deleting.UTC().Format(time.RFC3339))
 	}
@@ -220,9 +220,9 @@ func WhyEnded(p *model.Pod, now time.Time) plan.Answer {
 	state := "pending"
 	switch {
 	case p.Failed:
-		state = "failed: it does not run any more and takes no room on a node"
+		state = "failed: it no longer uses capacity of a node"
 	case p.Terminal:
-		state = "succeeded: it has completed and takes no room on a node"
+		state = "succeeded: it no longer uses capacity of a node"
 	}
 	addFact(&a, "state", state)
 	if p.EndsWithNamespace {

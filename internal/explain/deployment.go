@@ -50,7 +50,7 @@ func explainDeployment(s *model.Snapshot, mem decide.Memory, now time.Time, pol 
 		return plan.Answer{Subject: subject, At: now}, &plan.NoSuchObject{Kind: "deployment with pods", Subject: subject, Near: nearestName(s, subject)}
 	}
 	a := newAnswer(subject, now)
-	facts := []plan.Fact{{Name: "pods on nodes", Value: strconv.Itoa(bound) + " on " + strconv.Itoa(len(nodes))}, {Name: "pods pending", Value: strconv.Itoa(len(pending))}}
+	facts := []plan.Fact{{Name: "pods on nodes", Value: model.Count(bound, "pod") + " on " + model.Count(len(nodes), "node")}, {Name: "pods pending", Value: strconv.Itoa(len(pending))}}
 	for _, f := range missing {
 		facts = append(facts, plan.Fact{Name: "pods that can't be created", Value: strconv.Itoa(f.Missing) + " of replicaset/" + f.Namespace + "/" + f.ReplicaSet})
 	}
@@ -59,7 +59,7 @@ func explainDeployment(s *model.Snapshot, mem decide.Memory, now time.Time, pol 
 		if a, err = Why(s, mem, now, pol, "pod/"+pending[0].Key()); err != nil {
 			return a, err
 		}
-		facts = append(facts, plan.Fact{Name: "what follows is of pod", Value: pending[0].Key()})
+		facts = append(facts, plan.Fact{Name: "details are for pod", Value: pending[0].Key()})
 	}
 	a.Findings = append(slices.Insert(a.Findings, 0, refusedCreations(missing)...), newExplanation(s, mem, now, pol).obstaclesOf(is)...)
 	a.Subject, a.Facts, a.Related = subject, append(facts, a.Facts...), append(a.Related, related...)

@@ -21,10 +21,10 @@ func TestWhyEnded(t *testing.T) {
 		step       plan.Code
 		finalizers string // what it waits for
 	}{
-		{"completed", model.Pod{Node: "n", Terminal: true}, "succeeded: it has completed and takes no room on a node", plan.Ended, ""},
-		{"failed", model.Pod{Node: "n", Terminal: true, Failed: true}, "failed: it does not run any more and takes no room on a node", plan.Ended, ""},
+		{"completed", model.Pod{Node: "n", Terminal: true}, "succeeded: it no longer uses capacity of a node", plan.Ended, ""},
+		{"failed", model.Pod{Node: "n", Terminal: true, Failed: true}, "failed: it no longer uses capacity of a node", plan.Ended, ""},
 		{"completed, waits for its finalizers", model.Pod{Node: "n", Terminal: true, Deleting: now, Finalizers: []string{"a.io/x", "b.io/y"}},
-			"succeeded: it has completed and takes no room on a node", plan.PodTerminating, "a.io/x b.io/y"},
+			"succeeded: it no longer uses capacity of a node", plan.PodTerminating, "a.io/x b.io/y"},
 		{"deleted before it had a node, waits for its finalizer", model.Pod{Deleting: now, Finalizers: []string{"a.io/x"}}, "pending", plan.PodTerminating, "a.io/x"},
 		{"is being deleted", model.Pod{Deleting: now}, "pending", plan.PodTerminating, ""},
 		{"ends with its namespace", model.Pod{Deleting: now, EndsWithNamespace: true}, "pending", plan.PodTerminating, ""},

@@ -43,14 +43,14 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		if group := groupLabel(n); group != "" {
 			addFact(a, "node group", group+", which no node class selects")
 		}
-		addFact(a, "state", "a node of no NodePool: pods may use it, and Dovetail never removes it")
+		addFact(a, "state", "not owned by a NodePool: pods may run on it, and Dovetail never removes it")
 		return true
 	}
 	a.Related = append(a.Related, "nodeclaim/"+c.Name)
 	addFact(a, "nodeclaim", c.Name)
 	addFact(a, "nodepool", c.Pool)
 	labels := disrupt.MachineLabels(c, n)
-	addFact(a, "machine", labels[model.LabelInstanceType]+" "+labels[model.LabelZone]+" "+labels[model.LabelCapacityType])
+	addFact(a, "instance", labels[model.LabelInstanceType]+" "+labels[model.LabelZone]+" "+labels[model.LabelCapacityType])
 	ex.addPrice(a, ex.Pool(c.Pool), labels)
 	if !c.Deleting.IsZero() {
 		ex.explainDraining(a, c, n)
@@ -68,13 +68,13 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 	}
 	addFact(a, "pods to move", strconv.Itoa(len(model.RealPods(u.Pods))))
 	if n := u.Expendable; n > 0 {
-		addFact(a, "expendable pods", strconv.Itoa(n)+", of a priority below "+strconv.Itoa(int(ex.Cutoff().Below))+": they do not keep the node")
+		addFact(a, "expendable pods", strconv.Itoa(n)+" with priority below "+strconv.Itoa(int(ex.Cutoff().Below))+"; they don't prevent removal")
 	}
 	if held := plan.HoldingsOf(u.Pods); held != "" {
 		addFact(a, "capacity is held for", string(held))
 	}
 	if u.CommandID != "" && u.CommandID != plan.ByReboot {
-		addFact(a, "move under way", string(u.CommandID))
+		addFact(a, "disruption command", string(u.CommandID))
 	}
 	switch {
 	case !u.Initialized || u.CommandID == plan.ByReboot:
@@ -85,11 +85,11 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		a.Findings = append(a.Findings, ex.holdsOf(c)...)
 	}
 	if notice, deadline, announced := ex.Interruption(c); announced {
-		addFact(a, "its cloud takes it away", notice.Kind+", at "+deadline.UTC().Format(time.RFC3339))
+		addFact(a, "interruption", notice.Kind+" at "+deadline.UTC().Format(time.RFC3339))
 	}
 	if cause, due := ex.Health(c); cause.Code != "" && ex.now.Before(due) {
 		ill := plan.DetailOf[plan.OfUnhealthy](cause)
-		addFact(a, "ill", ill.Condition+" is "+ill.State()+"; it counts as broken from "+due.UTC().Format(time.RFC3339))
+		addFact(a, "unhealthy condition", ill.Condition+" is "+ill.State()+"; the node is eligible for repair from "+due.UTC().Format(time.RFC3339))
 	}
 	for _, cause := range ex.disruptionCauses(u) {
 		if u.CommandID != "" && u.CommandID != plan.ByInterruption {
@@ -126,7 +126,7 @@ func (ex *explanation) addPrice(a *plan.Answer, p *model.NodePool, labels model.
 	if o == nil {
 		return
 	}
-	price := formatDollars(o.PriceMicro) + " an hour"
+	price := formatDollars(o.PriceMicro) + "/h"
 	if o.PriceOverlay != "" {
 		price += ", set by NodeOverlay " + o.PriceOverlay + "; the list price is " + formatDollars(o.ListPriceMicro)
 	}
@@ -140,9 +140,9 @@ func groupLabel(n *model.Node) string {
 
 // explainDraining says what holds a drain up.
 func (ex *explanation) explainDraining(a *plan.Answer, c *model.Claim, n *model.Node) {
-	addFact(a, "state", "being drained since "+c.Deleting.UTC().Format(time.RFC3339))
+	addFact(a, "state", "draining since "+c.Deleting.UTC().Format(time.RFC3339))
 	if end, forced := lifecycle.Deadline(c); forced {
-		addFact(a, "pods are ended by force", end.UTC().Format(time.RFC3339))
+		addFact(a, "pods are force-deleted at", end.UTC().Format(time.RFC3339))
 	}
 	u := disrupt.NewCandidate(c, n, ex.Pool(c.Pool), ex.Cutoff())
 	for _, p := range n.Pods {

@@ -119,7 +119,7 @@ func (ex *explanation) explainWaiting(a *plan.Answer, p *model.Pod) []plan.Reaso
 	addFact(a, "state", "pending since "+p.Created.UTC().Format(time.RFC3339))
 	slots := ex.SlotsOf(p)
 	for _, slot := range slots {
-		addFact(a, "room is kept for it on", "nodeclaim/"+slot.Claim.Name)
+		addFact(a, "reserved on", "nodeclaim/"+slot.Claim.Name)
 		a.Related = append(a.Related, "nodeclaim/"+slot.Claim.Name)
 		addFact(a, "bound by", ex.bindingParty(p, slot))
 		ex.explainComing(a, slot.Claim)
@@ -134,7 +134,7 @@ func (ex *explanation) explainWaiting(a *plan.Answer, p *model.Pod) []plan.Reaso
 	if on := ex.ExpectedOn(p); on.Node != "" {
 		addFact(a, "expected on", "node/"+on.Node)
 		if !on.Ends.IsZero() {
-			addFact(a, "waits for", "pods on node/"+on.Node+" that are being deleted and end by "+on.Ends.UTC().Format(time.RFC3339)+", before a new node would be ready")
+			addFact(a, "waits for", "pods on node/"+on.Node+" that terminate by "+on.Ends.UTC().Format(time.RFC3339)+", before a new node would be ready")
 		}
 		if i := slices.IndexFunc(ex.s.Nodes, func(n *model.Node) bool { return n.Name == on.Node }); i >= 0 {
 			ex.explainComing(a, ex.Claim(ex.s.Nodes[i].Claim))
@@ -355,13 +355,13 @@ func (ex *explanation) bindingParty(p *model.Pod, slot decide.Slot) string {
 	case !slot.Claim.Reserved:
 		return "kube-scheduler, because the node is not reserved (" + slot.Claim.NoReserve + ")"
 	case why.Code == plan.BindingRefused:
-		return "kube-scheduler, because the API server refused to let Dovetail"
+		return "kube-scheduler, because the API server refused the binding by Dovetail"
 	case why.Code != "":
 		return "kube-scheduler, because of " + plan.DetailOf[plan.OfNotBindable](why).Field + " (" + why.Summary() + ")"
 	case slot.Contest == landing.ByTolerant:
-		return "kube-scheduler, because pods that tolerate the node's taints may come to the node"
+		return "kube-scheduler, because it may place pods that tolerate the node's taints there"
 	case slot.Contest == landing.ByUnseenBind:
-		return "kube-scheduler, because it may have chosen the node for other pods before the node was reserved"
+		return "kube-scheduler, because it may have assigned other pods to the node before the node was reserved"
 	}
 	return "Dovetail, as soon as the node is Ready"
 }
@@ -375,7 +375,7 @@ func (ex *explanation) explainBound(a *plan.Answer, n *model.Node, p *model.Pod)
 	addFact(a, "state", state)
 	addFact(a, "node", n.Name)
 	if p.ReservedFor != "" {
-		addFact(a, "its place was reserved by", "nodeclaim/"+p.ReservedFor)
+		addFact(a, "reserved by", "nodeclaim/"+p.ReservedFor)
 	}
 	if !p.Deleting.IsZero() {
 		addFact(a, "grace period ends", p.Deleting.UTC().Format(time.RFC3339))
@@ -392,11 +392,11 @@ func (ex *explanation) explainBound(a *plan.Answer, n *model.Node, p *model.Pod)
 			ex.addPodHolds(a, c, p)
 		}
 		if r, ok := ex.Rollout(p, ex.Pool(c.Pool)); ok {
-			leaves := "after its successor has come, by a restart of deployment/" + p.Namespace + "/" + p.Deployment
+			leaves := "after its replacement is Ready, by a rollout restart of deployment/" + p.Namespace + "/" + p.Deployment
 			if r.Refused.Code != "" {
-				leaves = "by eviction, though its successor should come first: " + r.Refused.Summary() + " (" + plan.DetailOf[plan.OfNoSurge](r.Refused).Field + ")"
+				leaves = "before its replacement is Ready: " + r.Refused.Summary() + " (" + plan.DetailOf[plan.OfNoSurge](r.Refused).Field + ")"
 			}
-			addFact(a, "leaves", leaves)
+			addFact(a, "eviction", leaves)
 			a.Related = append(a.Related, "deployment/"+p.Namespace+"/"+p.Deployment)
 		}
 	}
@@ -424,7 +424,7 @@ func (ex *explanation) addPodHolds(a *plan.Answer, c *model.Claim, p *model.Pod)
 	a.Step = &plan.Step{Of: plan.Draining, Since: c.Deleting}
 	switch {
 	case p.Mirror, model.Tolerated(disrupt.DisruptedTaint, p.Class.Tolerations):
-		addFact(a, "leaves", "with its node: it is not evicted")
+		addFact(a, "eviction", "none; it terminates with its node")
 	case !p.Deleting.IsZero():
 		a.Step = &plan.Step{Of: plan.PodTerminating, Since: p.Deleting}
 	}

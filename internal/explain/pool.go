@@ -55,12 +55,12 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 	}
 	addFact(a, "nodes", strconv.Itoa(nodes))
 	if drained > 0 {
-		addFact(a, "of them being drained", strconv.Itoa(drained))
+		addFact(a, "draining nodes", strconv.Itoa(drained))
 	}
 	if coming > 0 {
-		addFact(a, "nodes coming up", strconv.Itoa(coming))
+		addFact(a, "nodes starting", strconv.Itoa(coming))
 	}
-	addFact(a, "price", formatDollars(price)+" an hour")
+	addFact(a, "price", formatDollars(price)+"/h")
 	addFact(a, "consolidation", p.ConsolidationPolicy)
 	if p.Deleting {
 		addFact(a, "state", "being deleted")

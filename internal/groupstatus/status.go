@@ -141,7 +141,7 @@ func Build(v *View, last *Status, now time.Time) *Status {
 		}
 	}
 	if len(v.Groups) > mostGroups {
-		out.Message = fmt.Sprintf("%d of %d node groups are listed, as many as there is room for; kubectl get nodegroupclasses -o yaml shows all", mostGroups, len(v.Groups))
+		out.Message = fmt.Sprintf("%d of %d node groups are listed (size limit); kubectl get nodegroupclasses -o yaml shows all", mostGroups, len(v.Groups))
 	}
 	w := &out.ClusterWide
 	w.Health = Health{Status: either(healthy, Healthy, Unhealthy), NodeCounts: nodeCounts(v.Nodes)}
@@ -167,7 +167,7 @@ func groupStatus(g *Group, was *GroupStatus, at string) GroupStatus {
 		s.ScaleUp.BackoffInfo = &BackoffInfo{ErrorCode: "GroupNotLaunchable", ErrorMessage: g.Problem}
 	case g.Backoff:
 		s.ScaleUp.Status = InBackoff
-		s.ScaleUp.BackoffInfo = &BackoffInfo{ErrorCode: CodeNoCapacity, ErrorMessage: "no instance type of the group had capacity; it is asked for again within 3m"}
+		s.ScaleUp.BackoffInfo = &BackoffInfo{ErrorCode: CodeNoCapacity, ErrorMessage: "no instance type of the group had capacity; retried within 3m"}
 	default:
 		s.ScaleUp.Status = NoActivity
 	}

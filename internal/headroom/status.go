@@ -58,14 +58,14 @@ func (s *Status) holding() Condition {
 		n := s.Output.Next
 		c.Reason = "NothingWanted"
 		if n.LaunchFrom.After(s.Memory.At) {
-			c.Message = fmt.Sprintf("Nothing is wanted now. Window %s opens at %s; nodes are launched for it from %s on.", n.Window, clock(n.Opens), clock(n.LaunchFrom))
+			c.Message = fmt.Sprintf("No capacity is needed now. Window %s opens at %s; its nodes are launched from %s.", n.Window, clock(n.Opens), clock(n.LaunchFrom))
 		} else {
-			c.Message = fmt.Sprintf("Window %s is prepared or open, and no more room is wanted than the workload already uses.", n.Window)
+			c.Message = fmt.Sprintf("Window %s is prepared or open, and the workload already uses the requested capacity.", n.Window)
 		}
 	case s.Output.Held == 0:
-		c.Reason, c.Message = "NothingWanted", "Nothing is wanted now."
+		c.Reason, c.Message = "NothingWanted", "No capacity is needed now."
 	case s.Spec.Mode == Recommend:
-		c.Reason, c.Message = "Recommended", "In mode Active, "+s.heldText()+" would be held. Nothing is: spec.mode is Recommend."
+		c.Reason, c.Message = "Recommended", ""+s.heldText()+" would be held in mode Active. spec.mode is Recommend, so nothing is held."
 	default:
 		c.True, c.Reason, c.Message = true, "Held", upper(s.heldText())+" is held."
 	}
@@ -120,19 +120,19 @@ func (s *Status) Facts() []Fact {
 func (d *Hold) text() string {
 	text := fmt.Sprintf("%d replicas", d.Replicas)
 	if d.Wanted > 0 {
-		text += fmt.Sprintf("; room for %d more is wanted (%s), %d within limits", d.Wanted, purpose(d.For), d.Held)
+		text += fmt.Sprintf("; capacity for %d more is needed (%s), %d within limits", d.Wanted, purpose(d.For), d.Held)
 	}
 	switch {
 	case d.Awaited:
-		return text + "; the history of its demand is being read: what was held stays until then"
+		return text + "; its demand history is being read: held capacity is kept until then"
 	case d.Level == 0:
 		return text
 	case d.Rise.Why == forecast.TooLittleHistory:
-		return text + "; less than a day of its demand is known: nothing is forecast yet"
+		return text + "; less than a day of demand history: no forecast yet"
 	case d.Rise.Why == forecast.Outdated:
-		return text + "; its demand was not seen in the last minutes: nothing is forecast"
+		return text + "; no demand data in the last minutes: no forecast"
 	}
-	text += fmt.Sprintf("; within %s it rises by at most %d with a probability of %.3g %% (method %s)",
+	text += fmt.Sprintf("; forecast: at most %[2]d more replicas within %[1]s, with probability %[3].3g %% (method %[4]s)",
 		time.Duration(d.Rise.Lead)*time.Minute, d.Rise.Rise, 100*d.Level, d.Rise.Method)
 	if d.NextHour != nil {
 		text += fmt.Sprintf("; next hour by quarters: %s replicas", strings.Trim(fmt.Sprint(d.NextHour.Quarters), "[]"))
@@ -151,7 +151,7 @@ func (s *Status) record() string {
 	if s.Spec.Mode == Recommend {
 		held = "would have been held"
 	}
-	return fmt.Sprintf("%d spikes met, %d missed; %d pod-minutes of waiting spared, %d waited; room for %d pod-minutes %s, $%s",
+	return fmt.Sprintf("%d spikes met, %d missed; %d pod-minutes of waiting avoided, %d not; %d pod-minutes of capacity %s, $%s",
 		r.Hits, r.Misses, r.SparedSeconds/60, r.WaitedSeconds/60, r.IdleSeconds/60, held, model.Dollars(r.Micro))
 }
 
@@ -159,7 +159,7 @@ func (s *Status) record() string {
 func (e *Event) Text() string {
 	rose := fmt.Sprintf("%s rose from %d to %d replicas", e.Workload, e.From, e.To)
 	if e.Kind == SpikeMet {
-		return fmt.Sprintf("%s: capacity was held for %s, so that none waited %s for a node", rose, model.Count(e.Met, "pod"), e.Lead.Round(time.Second))
+		return fmt.Sprintf("%s: capacity was held for %s, which avoided %s of waiting for nodes", rose, model.Count(e.Met, "pod"), e.Lead.Round(time.Second))
 	}
 	return fmt.Sprintf("%s: no capacity was held for %d of %s, which waited for nodes; a node takes %s", rose, e.Missed, model.Count(e.Met+e.Missed, "pod"), e.Lead.Round(time.Second))
 }

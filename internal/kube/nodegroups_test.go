@@ -15,10 +15,10 @@ import (
 func TestGroupOptionsRefused(t *testing.T) {
 	newPlane(t)
 	for _, c := range []struct{ options, field, says string }{
-		{`{"eviction":{"maxGracePeriod":"10m","drainPriorities":[{"priority":0,"gracePeriod":"1m"}]}}`, "spec.options.eviction", "give each drain priority its gracePeriod"},
+		{`{"eviction":{"maxGracePeriod":"10m","drainPriorities":[{"priority":0,"gracePeriod":"1m"}]}}`, "spec.options.eviction", "use gracePeriod of each drain priority"},
 		{`{"eviction":{"drainPriorities":[{"priority":5,"gracePeriod":"1m"},{"priority":5,"gracePeriod":"2m"}]}}`, "spec.options.eviction.drainPriorities", "each priority can be given once"},
 		{`{"eviction":{"drainPriorities":[{"priority":5,"gracePeriod":"0s"}]}}`, "spec.options.eviction.drainPriorities[0].gracePeriod", "1s or more"},
-		{`{"delayAfterTaint":"6m"}`, "spec.options.delayAfterTaint", "5m at most"},
+		{`{"delayAfterTaint":"6m"}`, "spec.options.delayAfterTaint", "5m or less"},
 		{`{"delayAfterDelete":"a while"}`, "spec.options.delayAfterDelete", "should match"},
 		{`{"eviction":{"drainPriorities":[{"priority":5,"gracePeriod":"90s"}]},"delayAfterTaint":"5m","deletionDelayTimeout":"0s","delayAfterFailure":"1h30m0s"}`, "", ""},
 	} {

@@ -89,7 +89,7 @@ func (k *Keeper) readAll(ctx context.Context) bool {
 			continue
 		}
 		k.read[slot] = true
-		k.note("stored decisions can't be used, and are forgotten", slot, k.past.Restore(slot, entries[decisionsKey], time.Now()))
+		k.note("stored decisions are invalid and are discarded", slot, k.past.Restore(slot, entries[decisionsKey], time.Now()))
 	}
 	return all
 }

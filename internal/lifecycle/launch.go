@@ -76,9 +76,9 @@ func waitForRest(in *Input, out *Output) {
 		until = in.Now.Add(again)
 	}
 	out.lookAgainAt(until)
-	c, said := in.Claim, "no pod ran on the nodes of earlier NodeClaims of the same maker"
+	c, said := in.Claim, "no pod ran on the nodes of earlier NodeClaims created by %s"
 	if !in.Barred.Until.IsZero() {
-		said += "; its instance is launched at the earliest at " + in.Barred.Until.UTC().Format(time.RFC3339)
+		said += "; its instance is not launched before " + in.Barred.Until.UTC().Format(time.RFC3339)
 	}
 	if have := c.Conditions[Launched]; have.Status != "Unknown" || have.Reason != string(plan.UnusedLaunches) || have.Message != said {
 		out.addActions(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Conditions: map[string]model.Condition{Launched: {Status: "Unknown", Reason: string(plan.UnusedLaunches), Message: said}}, Why: in.Barred.Why})

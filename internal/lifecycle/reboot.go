@@ -163,7 +163,7 @@ func awaitReboot(in *Input, n *model.Node, out *Output) {
 	case n.BootID != c.Annotations[model.AnnotationBootID] && isUsableAgain(in, n):
 		endReboot(in, n, RebootSucceeded, "the node was rebooted and is back", out)
 	case !in.Now.Before(due):
-		endReboot(in, n, RebootFailed, "the node was not back within "+in.Policy.RebootTimeout.String(), out)
+		endReboot(in, n, RebootFailed, "the node was not Ready again within "+in.Policy.RebootTimeout.String(), out)
 	default:
 		out.hold(in, plan.Rebooting, due, rebootReason(in, n, due))
 		out.lookAgainAt(due)

@@ -49,7 +49,7 @@ func checkConsistency(in *Input, n *model.Node, u *plan.UpdateClaim) {
 	for d := range c.Requests {
 		if bought, have := in.Type.Capacity.At(model.Dim(d)), n.Capacity.At(model.Dim(d)); c.Requests[d] > 0 && have < bought/10*9 {
 			want = model.Condition{Status: "False", Reason: "ConsistencyCheckFailed", Message: "node " + n.Name + " has " + model.ShortAmount(model.Dim(d), have, 1) +
-				" of " + resourceName(model.Dim(d)) + ", " + in.Type.Name + " should have " + model.ShortAmount(model.Dim(d), bought, 1)}
+				" " + resourceName(model.Dim(d)) + ", instance type " + in.Type.Name + " should have " + model.ShortAmount(model.Dim(d), bought, 1)}
 			break
 		}
 	}

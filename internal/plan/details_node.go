@@ -26,11 +26,11 @@ type (
 		_    struct{} `want:"true"`
 		Said Words    `have:"%s"`
 	}
-	// OfNoPrice is a type and offering that the catalogue does not have.
+	// OfNoPrice is a type and offering that the catalog does not have.
 	OfNoPrice struct {
 		detail
 		_            struct{} `key:"node.kubernetes.io/instance-type"`
-		_            struct{} `want:"a type and offering of the catalogue"`
+		_            struct{} `want:"a type and offering of the catalog"`
 		InstanceType string   `have:"%s "`
 		Zone         string   `have:"%s "`
 		CapacityType string   `have:"%s"`

@@ -22,7 +22,7 @@ const (
 const (
 	NotInitialized      Code = "NotInitialized"
 	Moving              Code = "Moving"              // a move of it is under way; Key: the move
-	NoPrice             Code = "NoPrice"             // its type or offering is not in the catalogue any more
+	NoPrice             Code = "NoPrice"             // its type or offering is not in the catalog any more
 	NodeDoNotDisrupt    Code = "NodeDoNotDisrupt"    // Key: the annotation
 	DriftBackOff        Code = "DriftBackOff"        // nodes of its pool drift soon after they are launched; Subject: the pool, Key: how often, Want: unchanged for how long, Have: since when it is
 	Nominated           Code = "Nominated"           // pods are expected on it

@@ -28,27 +28,27 @@ func OpenAnonymizer(path string, mayCreate bool) (*Anonymizer, error) {
 	if errors.Is(err, fs.ErrNotExist) && mayCreate {
 		key := make([]byte, keyBytes)
 		if _, err := rand.Read(key); err != nil {
-			return nil, fmt.Errorf("make the key of the tokens: %w", err)
+			return nil, fmt.Errorf("create the anonymization key: %w", err)
 		}
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
-			return nil, fmt.Errorf("write the key of the tokens: %w", err)
+			return nil, fmt.Errorf("write the anonymization key: %w", err)
 		}
 		_, err = f.WriteString(hex.EncodeToString(key) + "\n")
 		if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-			return nil, fmt.Errorf("write the key of the tokens: %w", err)
+			return nil, fmt.Errorf("write the anonymization key: %w", err)
 		}
 		return &Anonymizer{key}, nil
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s is missing: it holds the key of the recording's tokens; restore it, or record to another file", path)
+		return nil, fmt.Errorf("%s is missing: it holds the anonymization key of the recording; restore it, or record to another file", path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the key of the tokens: %w", err)
+		return nil, fmt.Errorf("read the anonymization key: %w", err)
 	}
 	key, err := hex.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(key) != keyBytes {
-		return nil, fmt.Errorf("%s: need %d hexadecimal digits, the key of the recording's tokens; restore the file, or record to another file", path, 2*keyBytes)
+		return nil, fmt.Errorf("%s: need an anonymization key of %d hexadecimal digits; restore the file, or record to another file", path, 2*keyBytes)
 	}
 	return &Anonymizer{key}, nil
 }

@@ -145,7 +145,7 @@ func (r *reader) file(name string) error {
 		case fr.begin == 0 && fr.end == 0:
 			r.problem(0, "not a recording; need a file that 'dovetail record --out' wrote")
 		default:
-			r.problem(fr.end, fmt.Sprintf("truncated: the last %d bytes are incomplete; 'dovetail record --out' with this file goes on with it", size-fr.end))
+			r.problem(fr.end, fmt.Sprintf("truncated: the last %d bytes are incomplete; 'dovetail record --out' with this file resumes the recording", size-fr.end))
 		}
 	}
 	return nil

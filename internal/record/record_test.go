@@ -331,7 +331,7 @@ func TestRefusesOthers(t *testing.T) {
 	if _, _, err := Open(hidden); err == nil || !strings.Contains(err.Error(), "was anonymized with another key") {
 		t.Errorf("another key: %v", err)
 	}
-	if _, err := OpenAnonymizer(filepath.Join(dir, "gone.key"), false); err == nil || !strings.Contains(err.Error(), "is missing: it holds the key") {
+	if _, err := OpenAnonymizer(filepath.Join(dir, "gone.key"), false); err == nil || !strings.Contains(err.Error(), "is missing: it holds the anonymization key") {
 		t.Errorf("no key: %v", err)
 	}
 }

@@ -187,9 +187,9 @@ func (w *Writer) sameAsFull() error {
 func (w *Writer) sameAs(h *Header) error {
 	switch mine := w.c.Header; {
 	case (h.Key == "") != (mine.Key == ""):
-		return fmt.Errorf("%s: holds a recording with%s --anonymize; record as before, or to another file", w.c.Path, map[bool]string{true: "out"}[h.Key == ""])
+		return fmt.Errorf("%s: holds a recording with%s --anonymize; use the same flag, or record to another file", w.c.Path, map[bool]string{true: "out"}[h.Key == ""])
 	case h.Key != mine.Key:
-		return fmt.Errorf("%s: was anonymized with another key; restore the file of the key, or record to another file", w.c.Path)
+		return fmt.Errorf("%s: was anonymized with another key; restore the key file, or record to another file", w.c.Path)
 	case h.Cluster != mine.Cluster:
 		return fmt.Errorf("%s: is a recording of another cluster (%s, not %s); record to another file", w.c.Path, h.Cluster, mine.Cluster)
 	}
@@ -299,7 +299,7 @@ func (w *Writer) afterSnapshot() int64 {
 	return 1
 }
 
-var errNotHeld = errors.New("recordings do not hold this kind")
+var errNotHeld = errors.New("this kind is not recorded")
 
 // Holds returns an error if recordings do not hold a kind: see fields.txt.
 func Holds(kind string) error {

@@ -149,7 +149,7 @@ func (w *world) addClaim(x *Claim) {
 	w.AddMachine(m, node, max(0, boot-w.Now.Sub(x.Claim.Created)), ready)
 }
 
-// offering returns the instance type and the offering of a claim's machine. One that is not in the catalogue is free, and is made of what
+// offering returns the instance type and the offering of a claim's machine. One that is not in the catalog is free, and is made of what
 // the claim says.
 func (w *world) offering(x *Claim) (*model.InstanceType, *model.Offering) {
 	name, zone, ct := x.Claim.Labels[model.LabelInstanceType], x.Claim.Labels[model.LabelZone], x.Claim.Labels[model.LabelCapacityType]

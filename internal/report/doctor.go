@@ -28,8 +28,8 @@ type Doctor struct {
 	PriceFile  string        // empty: none
 	ClockSkew  time.Duration // how far this machine's clock is ahead of the cluster's; 0: they are taken as equal
 	Elsewhere  bool          // prices are of another region than the nodes
-	OwnTypes   bool          // the catalogue is of another cloud than the nodes: types are those of nodes with a price in the price file or on their NodeClaims
-	NoTypes    bool          // the catalogue is of another cloud than the nodes, and no node has a price: there is nothing to compare with
+	OwnTypes   bool          // the catalog is of another cloud than the nodes: types are those of nodes with a price in the price file or on their NodeClaims
+	NoTypes    bool          // the catalog is of another cloud than the nodes, and no node has a price: there is nothing to compare with
 	ByClaim    int           // nodes whose price is what their NodeClaims say that they cost at launch
 	ByNode     int           // nodes whose price is that of their own annotation
 	GroupPools bool          // there are NodePools of node groups, and what those may launch is not known
@@ -81,7 +81,7 @@ func (d *Doctor) Complete() {
 	} else {
 		more = append(more, DoctorStep{d.command("plan"), "shows the nodes for pods that are pending"})
 	}
-	more = append(more, DoctorStep{d.command("doctor", "--html", "doctor.html"), "writes this as a page to pass on"})
+	more = append(more, DoctorStep{d.command("doctor", "--html", "doctor.html"), "writes this report as an HTML page"})
 	d.Steps = append(d.Steps, more[:doctorSteps-len(d.Steps)]...)
 }
 
@@ -174,7 +174,7 @@ func DoctorText(w io.Writer, d *Doctor) error {
 	}
 	flush()
 	if len(d.Findings) == 0 {
-		fmt.Fprintf(&b, "\nNothing stands in the way.\n")
+		fmt.Fprintf(&b, "\nNo problems found.\n")
 	}
 	fmt.Fprintf(&b, "\nNext\n")
 	for i, s := range d.Steps {
@@ -212,7 +212,7 @@ func writeCompared(b *bytes.Buffer, c *doctor.Compared) {
 		t.add("with nodes for pending pods", perMonth(today), "", "")
 	}
 	t.add("After consolidation", perMonth(c.ConsolidatedMicro), nodes(&c.Moves), saves(c.ConsolidatedMicro)+": "+movesText(&c.Moves, noneAllowed))
-	t.add("Repacked, nothing held", perMonth(c.RepackedMicro), nodes(&c.RepackedMoves), saves(c.RepackedMicro)+": "+movesText(&c.RepackedMoves, noneFound))
+	t.add("Repacked, no blockers", perMonth(c.RepackedMicro), nodes(&c.RepackedMoves), saves(c.RepackedMicro)+": "+movesText(&c.RepackedMoves, noneFound))
 	t.add("Least possible", perMonth(c.LeastMicro), "", "no packing of these pods costs less with these NodePools")
 	t.write(b)
 }
@@ -220,7 +220,7 @@ func writeCompared(b *bytes.Buffer, c *doctor.Compared) {
 // doctorNotes say what figures rest on.
 func doctorNotes(d *Doctor) (out []string) {
 	if d.Assumed {
-		why, basis := "There is no NodePool to launch from", "compared with what EC2 instance types of families c, m and r cost in the zones of the nodes"
+		why, basis := "There is no NodePool to launch from", "compared with prices of EC2 instance families c, m and r in the zones of the nodes"
 		if d.GroupPools {
 			why = "What node groups may launch is not known here"
 		}
@@ -228,7 +228,7 @@ func doctorNotes(d *Doctor) (out []string) {
 		case d.NoTypes:
 			basis = "there is nothing to compare with, because no instance type of the nodes has a known price (--price-file)"
 		case d.OwnTypes:
-			basis = "compared with what the instance types of the nodes cost, for which there is a price"
+			basis = "compared with known prices of the nodes' instance types"
 		}
 		out = append(out, why+": "+basis+".")
 	}
@@ -237,7 +237,7 @@ func doctorNotes(d *Doctor) (out []string) {
 	switch {
 	case none:
 	case !d.OwnTypes && d.Catalog != "":
-		from = append(from, "the catalogue "+d.Catalog+with(" as of ", d.PricesAsOf, ""))
+		from = append(from, "the catalog "+d.Catalog+with(" as of ", d.PricesAsOf, ""))
 	case d.OwnTypes && d.PriceFile != "":
 		from = append(from, d.PriceFile)
 	}
@@ -248,23 +248,23 @@ func doctorNotes(d *Doctor) (out []string) {
 		from = append(from, "the annotation "+model.AnnotationPrice+" of "+model.Count(d.ByNode, "node"))
 	}
 	if len(from) > 0 {
-		out = append(out, "Prices are of "+strings.Join(from, " and of ")+"; a month has 730 hours.")
+		out = append(out, "Prices are from "+strings.Join(from, " and ")+"; a month has 730 hours.")
 	}
 	if d.Elsewhere && !none {
-		out = append(out, "The nodes are in zones that the catalogue doesn't have: prices are those of its own region.")
+		out = append(out, "The catalog lacks the zones of the nodes: prices of the catalog's region are used.")
 	}
 	for _, what := range d.Unknown {
 		out = append(out, "Unknown: "+what+".")
 	}
 	if d.Unpriced > 0 {
-		out = append(out, model.Count(d.Unpriced, "node")+" without a price: left as they are and not counted in dollars.")
+		out = append(out, model.Count(d.Unpriced, "node")+" without a known price: not moved, and not included in costs.")
 	}
 	if d.ClockSkew != 0 {
 		where := "ahead of"
 		if d.ClockSkew < 0 {
 			where = "behind"
 		}
-		out = append(out, "This machine's clock is "+d.ClockSkew.Abs().String()+" "+where+" the API server's; ages are by the API server's.")
+		out = append(out, "This machine's clock is "+d.ClockSkew.Abs().String()+" "+where+" the API server's; ages use the API server's clock.")
 	}
 	for _, a := range d.Autoscalers {
 		out = append(out, a.Name+" is running (lease "+a.Lease+").")
@@ -283,7 +283,7 @@ func doctorNotes(d *Doctor) (out []string) {
 		out = append(out, doctorObject(p.Subject)+" allows no consolidation before "+p.Until.UTC().Format("2006-01-02 15:04:05")+" UTC ("+p.Field+"). The figures assume that the budget has ended.")
 	}
 	if len(d.Ignored) > 0 {
-		out = append(out, "Left out: "+strings.Join(d.Ignored, ", ")+".")
+		out = append(out, "Ignored: "+strings.Join(d.Ignored, ", ")+".")
 	}
 	return out
 }
@@ -327,7 +327,7 @@ var holdWords = map[doctor.Code]string{
 	doctor.PodDoNotDisrupt: "do-not-disrupt pods", doctor.SafeToEvict: "pods with safe-to-evict=false", doctor.NoController: "pods without a controller",
 	doctor.PDBNeverAllows: "a PodDisruptionBudget that never allows an eviction", doctor.PDBUnhealthy: "a PodDisruptionBudget of pods that are not healthy",
 	doctor.SeveralPDBs: "several PodDisruptionBudgets for the same pods", doctor.NodeDoNotDisrupt: "do-not-disrupt on the node", doctor.BudgetZero: "a disruption budget of zero",
-	doctor.BudgetUnreadable: "a disruption budget that can't be read", doctor.ConsolidationOff: "a consolidationPolicy for empty nodes alone",
+	doctor.BudgetUnreadable: "a disruption budget that can't be read", doctor.ConsolidationOff: "a consolidationPolicy that only removes empty nodes",
 	doctor.ConsolidateNever: "consolidateAfter: Never", doctor.StaticPool: "a fixed number of nodes", doctor.NodeWithoutPool: "having no NodePool", doctor.PinnedToNode: "pods that select a node by name",
 	doctor.LimitBlocks: "a limit that leaves too little for replacements",
 }
@@ -416,7 +416,7 @@ func CompareText(w io.Writer, d *Doctor) error {
 	for _, of := range []struct {
 		title string
 		moves *doctor.Moves
-	}{{"After consolidation", &d.Moves}, {"Repacked, nothing held", &d.RepackedMoves}} {
+	}{{"After consolidation", &d.Moves}, {"Repacked, no blockers", &d.RepackedMoves}} {
 		if len(of.moves.Launched) == 0 {
 			continue
 		}

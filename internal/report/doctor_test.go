@@ -90,7 +90,7 @@ func TestDoctorCommands(t *testing.T) {
 	}
 }
 
-// A price file counts for a type that the catalogue lacks only if all nodes are of another cloud; else it takes a catalogue that has the type.
+// A price file counts for a type that the catalog lacks only if all nodes are of another cloud; else it takes a catalog that has the type.
 func TestPriceOfAnUnknownType(t *testing.T) {
 	f := &doctor.Finding{Code: doctor.PriceUnknown, Have: "m9g.large", Changes: []plan.Change{{Object: "catalog", Op: plan.Add, Value: "m9g.large"}}}
 	for _, c := range []struct {

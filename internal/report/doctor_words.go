@@ -61,17 +61,17 @@ func doctorSentence(f *doctor.Finding) string {
 	nodes := model.Count(len(f.Nodes), "node")
 	switch f.Code {
 	case doctor.PodDoNotDisrupt, doctor.SafeToEvict:
-		return fmt.Sprintf("%s: annotation %s=%s on %s keeps %s.", who, f.Key, f.Have, pods, nodes)
+		return fmt.Sprintf("%s: annotation %s=%s on %s prevents consolidation of %s.", who, f.Key, f.Have, pods, nodes)
 	case doctor.NoController:
 		return fmt.Sprintf("%s has no controller that would recreate it, so its node is kept.", who)
 	case doctor.PDBNeverAllows:
 		return fmt.Sprintf("%s never allows an eviction: %s is %s; %s on %s can't be rescheduled.", who, f.Key, f.Have, pods, nodes)
 	case doctor.PDBUnhealthy:
-		return fmt.Sprintf("%s allows no eviction while pods are not healthy (%s); it keeps %s.", who, f.Have, nodes)
+		return fmt.Sprintf("%s allows no eviction while pods are unhealthy (%s); it prevents consolidation of %s.", who, f.Have, nodes)
 	case doctor.SeveralPDBs:
-		return fmt.Sprintf("%s: %s PodDisruptionBudgets select the same pods (%s), so the eviction API refuses them; %s kept.", who, f.Have, strings.ReplaceAll(f.Key, " ", ", "), nodes)
+		return fmt.Sprintf("%s: %s PodDisruptionBudgets select the same pods (%s), so the eviction API refuses to evict them; this blocks %s.", who, f.Have, strings.ReplaceAll(f.Key, " ", ", "), nodes)
 	case doctor.NodeDoNotDisrupt:
-		return fmt.Sprintf("%s: annotation %s=%s keeps %s.", who, f.Key, f.Have, nodes)
+		return fmt.Sprintf("%s: annotation %s=%s prevents consolidation of %s.", who, f.Key, f.Have, nodes)
 	case doctor.BudgetZero:
 		return fmt.Sprintf("%s allows no consolidation: nodes is 0 in %s.", who, f.Key)
 	case doctor.BudgetUnreadable:
@@ -93,7 +93,7 @@ func doctorSentence(f *doctor.Finding) string {
 	case doctor.NodeEmpty:
 		return fmt.Sprintf("%s runs only pods of DaemonSets.", who)
 	case doctor.ClaimStuck:
-		return fmt.Sprintf("%s has no node after 15 minutes: %s is not True: %s.", who, f.Key, strings.TrimSuffix(f.Have, "."))
+		return fmt.Sprintf("%s has no node after 15 minutes: condition %s is not True (%s).", who, f.Key, strings.TrimSuffix(f.Have, "."))
 	case doctor.DeletionStuck:
 		return fmt.Sprintf("%s has been draining since %s%s.", who, f.Have, with("; ", blockedPods(len(f.Pods)), ""))
 	}
@@ -119,11 +119,11 @@ func doctorSentenceOfPools(f *doctor.Finding, who, pods, nodes string) string {
 	case doctor.ResourceQuotaFull:
 		return fmt.Sprintf("%s is used up (%s: %s): further pods are refused before a node could be launched for them.", who, f.Key, f.Have)
 	case doctor.CloudQuotaReached:
-		return fmt.Sprintf("EC2 quota reached: %s%s. Launches are refused for it, the last of %s.", strings.TrimPrefix(f.Subject, "cloudquota/"), with(" (", f.Have, ")"), doctorObject(f.Key))
+		return fmt.Sprintf("EC2 quota reached: %s%s. Launches fail because of it, most recently %s.", strings.TrimPrefix(f.Subject, "cloudquota/"), with(" (", f.Have, ")"), doctorObject(f.Key))
 	case doctor.GroupAtMaximum:
 		return fmt.Sprintf("%s is at its maximum size (%s): %s pending.", who, f.Have, pods)
 	case doctor.GroupFull:
-		return fmt.Sprintf("%s is at its maximum size (%s): the next pod that needs a node of it waits.", who, f.Have)
+		return fmt.Sprintf("%s is at its maximum size (%s): the next pod that needs one of its nodes stays pending.", who, f.Have)
 	case doctor.PoolBuysNothing:
 		return fmt.Sprintf("%s can launch nothing: no instance type meets its requirements%s.", who, with(" (", f.Have, ")"))
 	case doctor.PoolNotReady:
@@ -133,7 +133,7 @@ func doctorSentenceOfPools(f *doctor.Finding, who, pods, nodes string) string {
 	case doctor.DriftBackOff:
 		return fmt.Sprintf("Drifted nodes of %s are not replaced at once: %s. Find out what changes the NodePool or its node class.", who, strings.TrimSuffix(f.Have, "."))
 	case doctor.OverlappingPools:
-		return fmt.Sprintf("%s and %s have the same weight and may launch the same nodes for the same pods: which one does is random.", who, doctorObject(f.Have))
+		return fmt.Sprintf("%s and %s have the same weight and may launch the same nodes for the same pods: only the price decides between them.", who, doctorObject(f.Have))
 	case doctor.SpotNeverAllowed:
 		return "No NodePool allows spot nodes."
 	case doctor.FewTypes:
@@ -148,7 +148,7 @@ func doctorSentenceOfPools(f *doctor.Finding, who, pods, nodes string) string {
 		return fmt.Sprintf("Instance type %s has no known price (%s).", f.Have, nodes)
 	case doctor.TwoAutoscalers:
 		if f.Have == "Dovetail" {
-			return strings.TrimPrefix(f.Subject, "autoscaler/") + " runs next to Dovetail. Unless it was started with --ignore-other-autoscalers, Dovetail is passive meanwhile: it launches and removes nodes only for what was taken over."
+			return strings.TrimPrefix(f.Subject, "autoscaler/") + " runs next to Dovetail. Unless it was started with --ignore-other-autoscalers, Dovetail is passive: it manages only NodePools that were taken over."
 		}
 		return fmt.Sprintf("%s runs next to %s: both may launch and remove the same nodes.", strings.TrimPrefix(f.Subject, "autoscaler/"), f.Have)
 	case doctor.WriteDenied:
@@ -158,7 +158,7 @@ func doctorSentenceOfPools(f *doctor.Finding, who, pods, nodes string) string {
 		}
 		return fmt.Sprintf("%s%s: %s.", who, more, strings.TrimSuffix(f.Have, "."))
 	case doctor.MissingRights:
-		return fmt.Sprintf("%s could not be read (%s), and count as empty.", strings.TrimPrefix(f.Subject, "resource/"), f.Have)
+		return fmt.Sprintf("%s could not be read (%s) and are treated as empty.", strings.TrimPrefix(f.Subject, "resource/"), f.Have)
 	}
 	return string(f.Code) + " " + f.Subject
 }
@@ -193,13 +193,13 @@ func (d *Doctor) Commands(f *doctor.Finding) (out []string) {
 				continue
 			}
 		}
-		if d.OwnTypes || d.NoTypes { // nodes are of another cloud than the catalogue
+		if d.OwnTypes || d.NoTypes { // nodes are of another cloud than the catalog
 			if name, ok := strings.CutPrefix(c.Object, "nodegroup/"); ok {
 				out = append(out, raiseByHand+name)
 				continue
 			}
 			if c.Object == "catalog" {
-				out = append(out, "# give the price of "+c.Value+": --price-file FILE")
+				out = append(out, "# add the price of "+c.Value+" to a price file: --price-file FILE")
 				continue
 			}
 		}
@@ -257,7 +257,7 @@ func doctorCommand(f *doctor.Finding, c plan.Change) string {
 		}
 		return "# exempt Dovetail's ServiceAccount from the policy or webhook that refuses this, or change its rule"
 	case "catalog":
-		return "# use a catalogue that has " + c.Value + ": --catalog FILE"
+		return "# use a catalog that has " + c.Value + ": --catalog FILE"
 	}
 	target := kind + " " + name
 	annotation, isAnnotation := strings.CutPrefix(c.Field, "metadata.annotations[")

@@ -28,9 +28,9 @@ func HistoryWord(e *ledger.Entry) string {
 	case e.Kind == "launch" && e.Outcome == "done":
 		return "launched"
 	case e.Kind == "delete" && !slices.ContainsFunc(e.Related, func(o string) bool { return strings.HasPrefix(o, "node/") }):
-		return "ending" // the NodeClaim has no node that could be drained
+		return "deleting" // the NodeClaim has no node that could be drained
 	}
-	return or(historyKinds[e.Kind], "told")
+	return or(historyKinds[e.Kind], "noted")
 }
 
 // Blocker names who refuses an eviction that an entry of kind ledger.Blocked is about; empty: it is another entry.
@@ -94,11 +94,11 @@ func entrySentence(e *ledger.Entry, r plan.Reason) string {
 		case c.Nodes == 1 && c.Replacements > 0:
 			does = "replacing it"
 		case c.Nodes > 1 && c.Replacements > 0:
-			does = "replacing " + strconv.Itoa(c.Nodes) + " nodes by " + strconv.Itoa(c.Replacements) + " together"
+			does = "replacing " + strconv.Itoa(c.Nodes) + " nodes with " + strconv.Itoa(c.Replacements)
 		case c.Nodes > 1:
 			does = "removing " + strconv.Itoa(c.Nodes) + " nodes together"
 		}
-		return "its pods can run on other nodes at lower cost; " + does + " saves " + shortUSD(c.Saved) + "/h, and the evictions are priced at " + shortUSD(c.Cost) + " once"
+		return "its pods can run on other nodes at lower cost; " + does + " saves " + shortUSD(c.Saved) + "/h; the evictions cost " + shortUSD(c.Cost) + " once"
 	}
 	return Sentence(r)
 }

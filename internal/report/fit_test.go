@@ -12,10 +12,10 @@ import (
 const wide = `
 dovetail-sandbox: 3 nodes, 10 pods (2 pending) and more
 
-                          A MONTH  NODES
-  Now                        $131      3
-  Repacked, nothing held      $59      3  saves $72 (55 %): remove 1 node
-  Prices are of the catalogue built-in EC2 us-east-1; a month has 730 hours.
+                         A MONTH  NODES
+  Now                       $131      3
+  Repacked, no blockers      $59      3  saves $72 (55 %): remove 1 node
+  Prices are from the catalog built-in EC2 us-east-1; a month has 730 hours.
   - Deployment default/lost: no node can be launched for 2 pods.
       kubectl edit nodepool default # spec.template.spec.requirements[kubernetes.io/arch]: add arm64
       kubectl -n default patch poddisruptionbudget inflate --type merge -p '{"spec": {"maxUnavailable": 1}}'
@@ -31,11 +31,11 @@ const narrow = `
 dovetail-sandbox: 3 nodes, 10 pods (2
   pending) and more
 
-                          A MONTH  NODES
-  Now                        $131      3
-  Repacked, nothing held      $59      3
+                         A MONTH  NODES
+  Now                       $131      3
+  Repacked, no blockers      $59      3
       saves $72 (55 %): remove 1 node
-  Prices are of the catalogue built-in
+  Prices are from the catalog built-in
   EC2 us-east-1; a month has 730 hours.
   - Deployment default/lost: no node can
     be launched for 2 pods.

@@ -45,7 +45,7 @@ func HistoryText(w io.Writer, h *History) error {
 	rows := h.Rows()
 	slices.SortStableFunc(rows, func(a, b HistoryRow) int { return a.shownAt().Compare(b.shownAt()) })
 	if len(rows) == 0 {
-		fmt.Fprintf(&b, "Nothing was decided%s in this time.\n", about)
+		fmt.Fprintf(&b, "No decisions%s in this period.\n", about)
 		_, err := w.Write(b.Bytes())
 		return err
 	}
@@ -131,7 +131,7 @@ func historySum(h *History) string {
 		counts["still "+word]++
 	}
 	var parts []string
-	order := []string{"launched", "disrupted", "still draining", "still ending", "removed", "blocked", "interrupted", "refused", "failed", "told"}
+	order := []string{"launched", "disrupted", "still draining", "still deleting", "removed", "blocked", "interrupted", "refused", "failed", "told"}
 	for _, word := range slices.Sorted(maps.Keys(counts)) {
 		if !slices.Contains(order, word) {
 			order = append(order, word)
@@ -145,9 +145,9 @@ func historySum(h *History) string {
 	s := strings.Join(parts, ", ")
 	switch {
 	case priced && h.Now != nil:
-		s += "; nodes of NodePools cost " + shortUSD(before) + "/h before and " + shortUSD(*h.Now) + "/h now"
+		s += "; cost of NodePool nodes: " + shortUSD(before) + "/h before, " + shortUSD(*h.Now) + "/h now"
 	case priced:
-		s += "; nodes of NodePools cost " + shortUSD(before) + "/h before and " + shortUSD(after) + "/h after the last of these"
+		s += "; cost of NodePool nodes: " + shortUSD(before) + "/h before, " + shortUSD(after) + "/h after"
 	}
 	return s + "."
 }

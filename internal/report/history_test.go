@@ -44,14 +44,14 @@ func TestHistoryText(t *testing.T) {
   03:00:00  launched   nodeclaim/a  $0.40 to $0.50  NodePool default: pods need it [m5.large, $0.10/h]
   03:00:00  removed    node/b       $0.50 to $0.40  NodePool default: the node is empty [m5.large, $0.10/h]
   03:00:00  draining   node/c       $0.50           NodePool default: the node is empty
-  03:00:00  ending     nodeclaim/d  $0.50           NodePool default: no instance within 5m
+  03:00:00  deleting   nodeclaim/d  $0.50           NodePool default: no instance within 5m
   03:00:00  launched   nodeclaim/e  -               NodePool default: one of 2 replacements for 3 nodes, at lower cost [8 pods]
-  03:00:00  disrupted  node/f       -               NodePool default: its pods can run on other nodes at lower cost; replacing 3 nodes by 2 together saves $1.3445/h, and the evictions are priced at $0.056 once [1 pod]
-  03:00:00  disrupted  node/g       -               NodePool default: its pods can run on other nodes at lower cost; removing it saves $0.01/h, and the evictions are priced at $0.001 once
+  03:00:00  disrupted  node/f       -               NodePool default: its pods can run on other nodes at lower cost; replacing 3 nodes with 2 saves $1.3445/h; the evictions cost $0.056 once [1 pod]
+  03:00:00  disrupted  node/g       -               NodePool default: its pods can run on other nodes at lower cost; removing it saves $0.01/h; the evictions cost $0.001 once
   03:00:00  bound      node/h       -               a/1, a/2, a/3 and 2 more
   03:00:00  blocked    node/c       -               PodDisruptionBudget shop/web allows no disruption of pod shop/web-1 now
 
-2 launched, 2 disrupted, 1 still draining, 1 still ending, 1 removed, 1 blocked, 1 bound; nodes of NodePools cost $0.40/h before and $0.30/h now.
+2 launched, 2 disrupted, 1 still draining, 1 still deleting, 1 removed, 1 blocked, 1 bound; cost of NodePool nodes: $0.40/h before, $0.30/h now.
 `
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
@@ -91,7 +91,7 @@ func TestHistoryRows(t *testing.T) {
   03:00:10  removed   node/b       $0.50 to $0.40  NodePool default: the node is empty [took 9s]
   03:00:11  removed   node/a       $0.40 to $0.30  NodePool default: the node is empty [took 11s]
 
-3 disrupted, 1 still draining, 2 removed, 1 failed; nodes of NodePools cost $0.50/h before and $0.30/h after the last of these.
+3 disrupted, 1 still draining, 2 removed, 1 failed; cost of NodePool nodes: $0.50/h before, $0.30/h after.
 `
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)

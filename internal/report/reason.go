@@ -131,7 +131,7 @@ func sentence(r plan.Reason) string {
 		return "the cluster is shifted away from zone " + d.Zone + " (" + shift + "); nothing is launched there, and no offering that fits is in another zone"
 	case plan.OutOfCapacity:
 		d := plan.DetailOf[plan.OfOutOfCapacity](r)
-		tried := " (" + strconv.Itoa(d.SetAside) + " offerings tried; each is tried again after some minutes)"
+		tried := " (" + strconv.Itoa(d.SetAside) + " offerings tried; each is retried after 3m)"
 		if d.Quota != "" {
 			return string(d.Quota) + " (no other offering fits: " + tried[2:]
 		}
@@ -182,9 +182,9 @@ func sentence(r plan.Reason) string {
 		}
 		said := "the pod's topology spread over " + labelName(d.TopologyKey) + " (skew at most " + strconv.FormatInt(d.MaxSkew, 10) + ") would be violated in every domain"
 		if names := d.Fewest.Names(); len(names) == 1 {
-			said += "; " + names[0] + " has the fewest of the pods that it counts, and the NodePool can launch no node for the pod there"
+			said += "; " + names[0] + " has the fewest matching pods, but the NodePool can't launch a node there"
 		} else if len(names) > 1 {
-			said += "; " + listText(names, 0) + " have the fewest of the pods that it counts, and the NodePool can launch no node for the pod there"
+			said += "; " + listText(names, 0) + " have the fewest matching pods, but the NodePool can't launch a node there"
 		}
 		if d.Shifted != "" {
 			said += ": the cluster is shifted away from zone " + d.Shifted + " (" + shiftText(d.Shift, d.Until) + ")"
@@ -196,7 +196,7 @@ func sentence(r plan.Reason) string {
 			return "the pod's affinity needs a " + labelName(d.TopologyKey) + " with a pod of " + objectName(d.DaemonSet) + "; the NodePool's nodes get none"
 		}
 		if d.OfGang {
-			return "the pods of the pod's gang need one " + labelName(d.TopologyKey) + "; none has free capacity for more of them"
+			return "all pods of the gang must run in one " + labelName(d.TopologyKey) + "; none has free capacity for the pod"
 		}
 		return "the pod's affinity needs a " + labelName(d.TopologyKey) + " with a matching pod; none has free capacity"
 	case plan.PodAntiAffinity:
@@ -205,7 +205,7 @@ func sentence(r plan.Reason) string {
 		s := "the pod's anti-affinity allows no " + domain + " with a matching pod; every " + domain + " with free capacity has one"
 		switch {
 		case d.OfDevices:
-			s = "pods that request some of the same devices in another way run on every " + domain + " with free capacity"
+			s = "every " + domain + " with free capacity has pods with a different request for some of the same devices"
 		case d.OfOthers:
 			s = "other pods' anti-affinity excludes the pod from every " + domain + " with free capacity"
 		}
@@ -250,14 +250,14 @@ func sentence(r plan.Reason) string {
 			strconv.FormatInt(d.Share, 10) + ". Retried in a later step"
 	case plan.ResourceShare:
 		d := plan.DetailOf[plan.OfResourceShare](r)
-		return "not considered in this step: the pod requests " + strconv.Itoa(d.Have) + " extended resources, and all pending pods together request more than the maximum of " +
-			strconv.Itoa(d.Most) + " per step. Retried in a later step"
+		return "not considered in this step: the pod requests " + strconv.Itoa(d.Have) + " extended resources, and all pending pods request more than " +
+			strconv.Itoa(d.Most) + " different ones (maximum per step). Retried in a later step"
 	case plan.NodeName:
 		d := plan.DetailOf[plan.OfNodeName](r)
 		if d.Node != "" {
 			return "the pod runs only on node " + d.Node + " (" + string(d.Want) + "), which " + string(d.Said)
 		}
-		return "the pod requires " + string(d.Want) + ", which only one particular node has; a new node has another name"
+		return "the pod requires " + string(d.Want) + ", which selects a node by name; a new node can't match"
 	case plan.Mismatch:
 		return "kube-scheduler doesn't place the pod on " + with("node ", plan.DetailOf[plan.OfMismatch](r).Node, "") + ", although the pod passes all of Dovetail's checks there"
 	case plan.BindingUnfit:
@@ -276,7 +276,7 @@ func sentence(r plan.Reason) string {
 		d := plan.DetailOf[plan.OfGangIncomplete](r)
 		return "waiting for more pods of " + objectName(d.Gang) + ": " + strconv.Itoa(d.Have) + " of at least " + strconv.Itoa(d.Least) + " exist"
 	case plan.CapacityChecked:
-		return "only free capacity is looked for, as " + objectName(r.Subject) + " asks"
+		return "no node is launched: " + objectName(r.Subject) + " only checks for free capacity"
 	case plan.GangTooLarge:
 		return gangTooLarge(plan.DetailOf[plan.OfGangTooLarge](r))
 	case plan.NotSchedulable:
@@ -290,7 +290,7 @@ func notSchedulable(d plan.OfNotSchedulable) string {
 	case plan.IsDaemon:
 		return "the pod belongs to a DaemonSet"
 	case plan.OwnerCause:
-		return "a pod of a DaemonSet or a static pod, which belongs to one node"
+		return "the pod is a DaemonSet pod or static pod, which is bound to one node"
 	case plan.GatesCause:
 		return "the pod has scheduling gates"
 	case plan.NominatedCause:
@@ -309,12 +309,12 @@ func notSchedulable(d plan.OfNotSchedulable) string {
 func ownLimit(d plan.OfLimit) string {
 	switch {
 	case d.Resource == "":
-		return "other pods use up the NodePool's limits"
+		return "other pending pods use what the NodePool's spec.limits leave"
 	case d.Replacing != "": // of a node to be replaced, not of a pod
 		return "the limit of NodePool " + d.Replacing + " leaves no node for a replacement: spec.limits.nodes is " +
 			strconv.FormatInt(int64(d.Left), 10) + ", and " + strconv.FormatInt(int64(d.Need), 10) + " are needed"
 	case d.Resource == "nodes":
-		return "the NodePool's limit on nodes is reached"
+		return "spec.limits.nodes of the NodePool is reached"
 	}
 	need, left := amountPair(d.Resource, d.Need, d.Left)
 	return "the NodePool's limits leave " + left + " " + string(d.Resource) + "; the smallest instance type that fits" + with(", ", d.InstanceType, ",") +

@@ -131,14 +131,14 @@ func kept(r plan.Reason) string {
 	case plan.LaunchesPaused:
 		return "consolidation recently removed nodes of " + object + ", and launches no replacement there until " + instant(plan.DetailOf[plan.OfLaunchesPaused](r).Until)
 	case plan.NotKept:
-		return "the replacement can't be reserved (" + string(plan.DetailOf[plan.OfNotKept](r).Because) + "), so " + object + " might not fit on it"
+		return "the replacement can't be reserved: " + string(plan.DetailOf[plan.OfNotKept](r).Because) + "; " + object + " might not fit on it"
 	case plan.SpotToSpot:
 		return "only another spot node is cheaper, and feature gate " + plan.DetailOf[plan.OfSpotToSpot](r).Gate + " is off"
 	case plan.NotBalanced:
 		return "policy Balanced requires a score of at least 0.5; the best command scores " + strconv.FormatFloat(plan.DetailOf[plan.OfNotBalanced](r).Score, 'f', 2, 64)
 	case plan.RepairBlocked:
 		d := plan.DetailOf[plan.OfRepairBlocked](r)
-		return fmt.Sprintf("too many nodes of %s are unhealthy to repair them: %d of %s, repair allows at most %d", object, d.Unhealthy, model.Count(d.Total, "node"), d.Most)
+		return fmt.Sprintf("repair of %s is paused: %d of %s are unhealthy, at most %d may be", object, d.Unhealthy, model.Count(d.Total, "node"), d.Most)
 	case plan.NoSurge:
 		f := r.Fields()
 		return object + " can't be replaced before it is evicted: " + or(f.Have, f.Key) + with(" (", f.Key, ")")
@@ -225,10 +225,9 @@ func action(r plan.Reason) string {
 		return objectName(r.Subject) + " has been rebooted to repair it"
 	case plan.Interrupted:
 		return "the cloud is interrupting the instance" + with(" (", plan.DetailOf[plan.OfInterrupted](r).Kind, ")")
-	case plan.ScaledDown:
-		return "the static NodePool has more nodes than spec.replicas"
-	case plan.Replicas:
-		return "the static NodePool has fewer nodes than spec.replicas"
+	case plan.ScaledDown, plan.Replicas:
+		d := plan.DetailOf[plan.OfReplicas](r)
+		return fmt.Sprintf("the static NodePool has %d nodes, spec.replicas is %d", d.Have, d.Want)
 	case plan.Leftover:
 		return "Cluster Autoscaler left taint " + plan.DetailOf[plan.OfLeftover](r).Taint + " on " + objectName(r.Subject) + " and no longer removes it"
 	case plan.Adopted:
@@ -267,7 +266,7 @@ func action(r plan.Reason) string {
 	case plan.SpreadTaints:
 		return "not reserved: " + object + " spreads over " + labelName(plan.DetailOf[plan.OfSpreadTaints](r).TopologyKey) + " with nodeTaintsPolicy Honor and minDomains"
 	case plan.PatchRefused:
-		return "not reserved: the API server refused the toleration of " + object
+		return "not reserved: the API server refused to add a toleration to " + object
 	case plan.LandingOff:
 		return "not reserved: --landing=off"
 	case plan.HeldForBuffer:

@@ -10,7 +10,7 @@ func unusedCause(d plan.OfUnusedLaunches) string {
 	said := string(d.Said)
 	switch d.Cause {
 	case plan.Taint:
-		return "taint " + said + " on the node, which the NodePool doesn't declare, keeps the pod away"
+		return "the pod doesn't tolerate node taint " + said + ", which the NodePool doesn't declare"
 	case plan.Mismatch:
 		return "kube-scheduler: " + said
 	case plan.ClaimRefused:

@@ -145,7 +145,7 @@ func ReplayJSON(w io.Writer, r *Replay) error {
 	return e.Encode(r)
 }
 
-const partialReplay = "PARTIAL RESULT: interrupted. Columns that end early say until when; compare them per node hour, not by their sums."
+const partialReplay = "PARTIAL RESULT: interrupted. See row Until for the end of each column; compare columns per node hour, not by totals."
 
 func replaySpan(r *Replay) string {
 	return fmt.Sprintf("%s to %s UTC (%s)", r.From.UTC().Format("2006-01-02 15:04"), r.To.UTC().Format("2006-01-02 15:04"), r.To.Sub(r.From).Round(time.Minute))
@@ -198,8 +198,8 @@ func replaySections(r *Replay) (out []replaySection) {
 		out = append(out, x)
 	}
 	if k := r.Check; k != nil {
-		out = append(out, replaySection{fmt.Sprintf("On the recorded cluster, this version of Dovetail makes %d of %d recorded launches, removals and evictions again, and %d others.", k.Same, k.Recorded, k.Added),
-			"Not made again", k.Missing})
+		out = append(out, replaySection{fmt.Sprintf("On the recorded cluster, this version of Dovetail reproduces %d of %d recorded launches, removals and evictions and makes %d others.", k.Same, k.Recorded, k.Added),
+			"Not reproduced", k.Missing})
 	}
 	return append(out, replaySection{title: "Not read", list: r.Problems}, replaySection{title: "Assumed", list: r.Assumed})
 }
@@ -250,7 +250,7 @@ func replayLines(r *Replay) (out []replayLine) {
 	row("CPU requested", func(c *ReplayColumn) string { return fmt.Sprintf("%.1f %%", c.Utilization.CPU*100) })
 	row("Memory requested", func(c *ReplayColumn) string { return fmt.Sprintf("%.1f %%", c.Utilization.Memory*100) })
 	if refused := keysOf(r, func(c *ReplayColumn) map[string]int { return c.Refused }); len(refused) > 0 {
-		row("Pods without a NodePool for", func(*ReplayColumn) string { return "" })
+		row("Unschedulable pods", func(*ReplayColumn) string { return "" })
 		for _, code := range refused {
 			part(code, func(c *ReplayColumn) string {
 				if c.Measured {

@@ -79,7 +79,7 @@ type builder struct {
 
 func run(t *testing.T, input string) string {
 	b := &builder{t: t, types: map[string]*model.InstanceType{}, next: map[string]int{}}
-	b.p = Plan{ResourceNames: model.FixedNames(), Catalog: "a catalogue", PricesAsOf: "2026-07-20", Planned: 1500 * time.Microsecond, Elapsed: 2 * time.Second}
+	b.p = Plan{ResourceNames: model.FixedNames(), Catalog: "a catalog", PricesAsOf: "2026-07-20", Planned: 1500 * time.Microsecond, Elapsed: 2 * time.Second}
 	b.p.Stats = plan.Stats{Pods: 3, Classes: 1, Offerings: 6, Tier: 1}
 	var out strings.Builder
 	for _, line := range strings.Split(input, "\n") {

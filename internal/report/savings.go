@@ -97,7 +97,7 @@ var causeWords = map[string]string{
 func SavingsText(w io.Writer, s *Savings) error {
 	var b bytes.Buffer
 	if len(s.Periods) == 0 {
-		b.WriteString("Nothing was counted in this time.\n")
+		b.WriteString("No savings data for this period.\n")
 		_, err := w.Write(b.Bytes())
 		return err
 	}
@@ -117,7 +117,7 @@ func SavingsText(w io.Writer, s *Savings) error {
 			t.add(causeWords[c.Cause], signedUSD(c.Micro))
 		}
 	}
-	t.add("in all", signedUSD(s.Reference-s.Cost))
+	t.add("total", signedUSD(s.Reference-s.Cost))
 	t.write(&b)
 	b.WriteByte('\n')
 	t = newTable("NODEPOOL", "CAPACITY TYPE", "PAID $>", "REFERENCE $>")

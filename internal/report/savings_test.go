@@ -42,7 +42,7 @@ SAVED BY $
 spot instead of on demand $1.5000
 NodeOverlay prices $0.1000
 nodes held for Headrooms -$0.1000
-in all $1.5000
+total $1.5000
 NODEPOOL CAPACITY TYPE PAID $ REFERENCE $
 default spot $0.4000 $2.0000
 Incomplete: 1h of machines without a price.`
@@ -50,7 +50,7 @@ Incomplete: 1h of machines without a price.`
 		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}
 	b.Reset()
-	if err := SavingsText(&b, NewSavings((&savings.Ledger{}).Since(begin))); err != nil || b.String() != "Nothing was counted in this time.\n" {
+	if err := SavingsText(&b, NewSavings((&savings.Ledger{}).Since(begin))); err != nil || b.String() != "No savings data for this period.\n" {
 		t.Errorf("%s %v", b.String(), err)
 	}
 }

@@ -48,7 +48,7 @@ func claimProblem(r plan.OfVolumeClaim) string {
 // storageShort says that the storage which a driver reports is too small wherever a node could be launched.
 func storageShort(r plan.OfVolumeStorage) string {
 	if r.Tried {
-		return "PVC " + r.Claim + " needs storage that the driver of StorageClass " + r.StorageClass + " doesn't report on any node yet; two nodes are tried first"
+		return "PVC " + r.Claim + " needs storage that the driver of StorageClass " + r.StorageClass + " doesn't report on any node yet; two nodes are launched to check"
 	}
 	return "PVC " + r.Claim + " needs more storage than the driver of StorageClass " + r.StorageClass + " reports for the zones of the NodePool (kube-scheduler: node(s) did not have enough free storage)"
 }

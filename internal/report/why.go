@@ -264,9 +264,9 @@ func driftText(c plan.Change) string {
 		return ""
 	}
 	if c.DriftBlocked {
-		return "drifts " + model.Count(c.Drifts, "node") + ", which disruption budgets keep"
+		return "causes drift of " + model.Count(c.Drifts, "node") + ", whose replacement disruption budgets block"
 	}
-	return "drifts " + model.Count(c.Drifts, "node") + ", evicts " + model.Count(c.Evicts, "pod")
+	return "causes drift of " + model.Count(c.Drifts, "node") + " and evicts " + model.Count(c.Evicts, "pod")
 }
 
 // edit says an edit.
@@ -361,7 +361,7 @@ func alternative(subject string, a *plan.Alternative) string {
 	case a.Kind == plan.Usable:
 		return a.On + " takes pods"
 	case a.Kind == plan.Buy && count > 1:
-		return "launch " + launched + ", " + shortUSD(a.NewMicro) + "/h in all"
+		return "launch " + launched + ", " + shortUSD(a.NewMicro) + "/h in total"
 	case a.Kind == plan.Buy:
 		return "launch " + launched
 	case a.Kind == plan.Replace && launched == "":

@@ -95,7 +95,7 @@ func TestTerminatingText(t *testing.T) {
 
 // A change that makes nodes drift says how many and how many pods that evicts, in why, why pods and the commands of doctor.
 func TestChangeTellsDrift(t *testing.T) {
-	const want = "drifts 3 nodes, evicts 1 pod"
+	const want = "causes drift of 3 nodes and evicts 1 pod"
 	c := plan.Change{Object: "nodepool/p", Field: "spec.template.metadata.labels[disk]", Op: plan.Set, Value: "nvme", Drifts: 3, Evicts: 1}
 	w := plan.Way{Of: plan.Demand, Changes: []plan.Change{c}, Then: plan.Alternative{Kind: plan.Fit, On: "node/n"}}
 	commands := (&Doctor{}).Commands(&doctor.Finding{Changes: w.Changes})
@@ -148,7 +148,7 @@ func TestWayTellsTheWholePrice(t *testing.T) {
 	}
 	for want, machines := range map[string][]plan.Machine{
 		"launch 1 × a in z (on-demand) of NodePool p for $0.153/h":                                                                           {m("a", 153_000, 1)},
-		"launch 1 × a in z (on-demand) of NodePool p for $0.153/h, 2 × b in z (on-demand) of NodePool p for $0.0765/h each, $0.306/h in all": {m("a", 153_000, 1), m("b", 76_500, 2)},
+		"launch 1 × a in z (on-demand) of NodePool p for $0.153/h, 2 × b in z (on-demand) of NodePool p for $0.0765/h each, $0.306/h in total": {m("a", 153_000, 1), m("b", 76_500, 2)},
 	} {
 		alt := plan.Alternative{Kind: plan.Buy, Machines: machines}
 		for _, x := range machines {

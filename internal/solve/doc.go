@@ -11,7 +11,7 @@
 //
 // This package is the composition of five, each of which may import those before it:
 //
-//   - problem: what is asked and answered; pods become classes with counts, the catalogue offers.
+//   - problem: what is asked and answered; pods become classes with counts, the catalog offers.
 //   - topology: pods counted by domain, and who may be where by these counts.
 //   - pack: pods go onto existing nodes, and demands onto machines: greedily by dual prices, with duals
 //     learned, by column generation.

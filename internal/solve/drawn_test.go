@@ -89,7 +89,7 @@ var drawnCatalogues = []drawnCatalogue{
 		}
 		return out
 	}},
-	{"ec2", func(*rand.Rand) []*model.InstanceType { // the built-in catalogue: on demand and spot, both architectures, burstable, metal and accelerated
+	{"ec2", func(*rand.Rand) []*model.InstanceType { // the built-in catalog: on demand and spot, both architectures, burstable, metal and accelerated
 		c, err := catalog.Builtin()
 		if err != nil {
 			panic(err)
@@ -380,7 +380,7 @@ var drawnWorkloads = []drawnWorkload{
 	}},
 }
 
-// drawnProblem draws one workload over one catalogue.
+// drawnProblem draws one workload over one catalog.
 func drawnProblem(catalogue, workload int, seed int64) *Problem {
 	d := &drawing{r: rand.New(rand.NewSource(seed)), p: &Problem{ResourceNames: append(model.FixedNames(), "gpu"), Namespaces: map[string]model.Labels{"default": {}}}}
 	d.types = drawnCatalogues[catalogue].make(d.r)

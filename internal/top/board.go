@@ -68,7 +68,7 @@ func NewBoard(c Cluster, prices Prices) *Board {
 	}
 }
 
-// SetPrices replaces the catalogue.
+// SetPrices replaces the catalog.
 func (b *Board) SetPrices(p Prices) {
 	b.prices = p
 	clear(b.priced)

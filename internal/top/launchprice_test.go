@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestLaunchPrice: a node of a type that the catalogue lacks has the price that its NodeClaim says, or else its own annotation, and one of a type that it has the catalogue's.
+// TestLaunchPrice: a node of a type that the catalog lacks has the price that its NodeClaim says, or else its own annotation, and one of a type that it has the catalog's.
 func TestLaunchPrice(t *testing.T) {
 	b := NewBoard(Cluster{}, testPrices)
 	for name, kind := range map[string]string{"one": "cx42", "two": "cx52", "three": "m5.large"} {

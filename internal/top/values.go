@@ -115,14 +115,14 @@ type Autoscaler struct {
 type Price struct {
 	Micro    int64 // micro-dollars an hour
 	Modelled bool  // a modelled spot price, not a published one
-	Other    bool  // the zone or capacity type is not in the catalogue: the price is of another one
+	Other    bool  // the zone or capacity type is not in the catalog: the price is of another one
 }
 
 // Prices are where prices come from.
 type Prices struct {
-	Name string // of the catalogue
+	Name string // of the catalog
 	AsOf string
-	// Find returns the price of an offering, ok false where the catalogue does not have the type.
+	// Find returns the price of an offering, ok false where the catalog does not have the type.
 	Find func(instanceType, zone, capacityType string) (p Price, ok bool)
 }
 

@@ -374,7 +374,7 @@ const clockTolerance = 5 * time.Second
 func (v *View) note(unknown map[string]int, other bool, launched, annotated int) {
 	say := func(text string) { v.Notes = append(v.Notes, text) }
 	if v.Prices.Name != "" {
-		text := "Prices are of the catalogue " + v.Prices.Name
+		text := "Prices are from the catalog " + v.Prices.Name
 		if v.Prices.AsOf != "" {
 			text += " as of " + v.Prices.AsOf
 		}

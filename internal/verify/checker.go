@@ -62,6 +62,14 @@ type Input struct {
 	Cost    plan.Cost
 }
 
+// resourceName returns the name of a resource, or its number if ResourceNames does not have it.
+func (in *Input) resourceName(d model.Dim) string {
+	if int(d) < len(in.ResourceNames) {
+		return in.ResourceNames[d]
+	}
+	return fmt.Sprintf("resource %d", d)
+}
+
 // ExistingNode is an existing or in-flight node.
 type ExistingNode = model.ExistingNode
 

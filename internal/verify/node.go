@@ -78,7 +78,7 @@ func (c *checker) checkCapacity(where Site, free model.Resources, there, coming 
 	for d, v := range sum {
 		d := model.Dim(d)
 		if asked.At(d) > 0 && v > free.At(d) {
-			c.addViolation(Capacity, nil, where, "asked for %s of resource %d, has %s", model.FormatAmount(d, v), d, model.FormatAmount(d, free.At(d)))
+			c.addViolation(Capacity, nil, where, "pods request %s of %s, %s is free", model.FormatAmount(d, v), c.in.resourceName(d), model.FormatAmount(d, free.At(d)))
 		}
 	}
 	attached := map[string]map[string]bool{}
@@ -368,7 +368,7 @@ func (c *checker) checkChoices(where Site, p *Pool, m *Machine) map[*model.Insta
 		for d, q := range asked {
 			d := model.Dim(d)
 			if have := t.Allocatable.At(d) - v.daemon.At(d); q > 0 && q > have {
-				c.addViolation(Capacity, nil, where, "pods ask for %s of resource %d, %s has %s beside DaemonSets", model.FormatAmount(d, q), d,
+				c.addViolation(Capacity, nil, where, "pods request %s of %s, %s has %s without DaemonSets", model.FormatAmount(d, q), c.in.resourceName(d),
 					t.Name, model.FormatAmount(d, have))
 			}
 		}

@@ -42,7 +42,7 @@ func (c *checker) checkLimits() {
 		for d, limited := range p.HasLimit {
 			d := model.Dim(d)
 			if have := used.At(d); limited && have > 0 && have > p.Left.At(d) {
-				c.addViolation(Limits, nil, at, "buys %s of resource %d, %s is left", model.FormatAmount(d, have), d, model.FormatAmount(d, p.Left.At(d)))
+				c.addViolation(Limits, nil, at, "launches %s of %s, %s is left", model.FormatAmount(d, have), c.in.resourceName(d), model.FormatAmount(d, p.Left.At(d)))
 			}
 		}
 	}
@@ -84,13 +84,13 @@ func (c *checker) checkSharedLimits() {
 				most = most.Max(t.Capacity)
 			}
 			all = all.with(most, dearest)
-			if next := kept.with(most, dearest); len(next.violations(l)) == 0 {
+			if next := kept.with(most, dearest); len(next.violations(c.in, l)) == 0 {
 				kept = next
 			} else {
 				over = append(over, j)
 			}
 		}
-		for _, detail := range all.violations(l) {
+		for _, detail := range all.violations(c.in, l) {
 			c.addViolation(Limits, nil, Site{Machines: over, Limit: l.Name}, "%s", detail)
 		}
 	}
@@ -108,16 +108,16 @@ func (u sharedUse) with(most model.Resources, micro int64) sharedUse {
 }
 
 // violations says what of a limit is exceeded by what was not used before.
-func (u sharedUse) violations(l *model.LimitUse) (out []string) {
+func (u sharedUse) violations(in *Input, l *model.LimitUse) (out []string) {
 	if u.nodes > l.UsedNodes && l.Nodes >= 0 && u.nodes > l.Nodes {
-		out = append(out, fmt.Sprintf("%d nodes with those bought, %d are allowed", u.nodes, l.Nodes))
+		out = append(out, fmt.Sprintf("%d nodes including new ones, %d are allowed", u.nodes, l.Nodes))
 	}
 	if u.micro > l.UsedMicro && l.MicroPerHour >= 0 && u.micro > l.MicroPerHour {
-		out = append(out, fmt.Sprintf("%d micro-dollars an hour with what is bought, %d are allowed", u.micro, l.MicroPerHour))
+		out = append(out, fmt.Sprintf("$%s/h including new nodes, $%s/h is allowed", model.Dollars(u.micro), model.Dollars(l.MicroPerHour)))
 	}
 	for d, limited := range l.HasMost {
 		if d := model.Dim(d); limited && u.used.At(d) > l.Used.At(d) && u.used.At(d) > l.Most.At(d) {
-			out = append(out, fmt.Sprintf("%s of resource %d with what is bought, %s is allowed", model.FormatAmount(d, u.used.At(d)), d, model.FormatAmount(d, l.Most.At(d))))
+			out = append(out, fmt.Sprintf("%s of %s including new nodes, %s is allowed", model.FormatAmount(d, u.used.At(d)), in.resourceName(d), model.FormatAmount(d, l.Most.At(d))))
 		}
 	}
 	return out

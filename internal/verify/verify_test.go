@@ -116,13 +116,13 @@ func TestFaults(t *testing.T) {
 		{"a node without CSINode and the CSI driver of a volume", func(in *Input) {
 			anew(in.Demand[0]).Volumes = []model.Volume{{Claim: "v", Driver: "ebs", Handle: "1", Registers: true}}
 		}, Admission, "CSI driver ebs"},
-		{"a node overfilled", func(in *Input) { in.Nodes[0].Free = model.Resources{1999, 8 << 30, 0, 10} }, Capacity, "resource 0"},
+		{"a node overfilled", func(in *Input) { in.Nodes[0].Free = model.Resources{1999, 8 << 30, 0, 10} }, Capacity, " of cpu, "},
 		{"a node overfilled with the DaemonSet still to come", func(in *Input) {
 			in.Daemons = []*model.Daemon{{Name: "d", Class: &model.Class{Requests: model.Resources{2500}}}}
-		}, Capacity, "resource 0"},
+		}, Capacity, " of cpu, "},
 		{"a choice too small", func(in *Input) {
 			in.New[0].Choices[1].Allocatable = model.Resources{1000, 8 << 30, 0, 10}
-		}, Capacity, "resource 0"},
+		}, Capacity, " of cpu, "},
 		{"a port taken", func(in *Input) {
 			c := anew(in.Demand[0])
 			c.HostPorts = []model.HostPort{{Protocol: "TCP", Port: 80}}
@@ -169,7 +169,7 @@ func TestFaults(t *testing.T) {
 		{"a limit overshot by the largest choice", func(in *Input) {
 			in.Pools[0].Left, in.Pools[0].HasLimit = model.Resources{5000}, []bool{true}
 			in.New[0].Choices[1].Capacity = model.Resources{6000}
-		}, Limits, "buys 6"},
+		}, Limits, "launches 6 of cpu"},
 		{"a limit on nodes overshot", func(in *Input) { in.Pools[0].NodesLeft = 0 }, Limits, "1 nodes"},
 		{"more machines than are left of an offering", func(in *Input) {
 			for i := range in.New[0].Type.Offerings {

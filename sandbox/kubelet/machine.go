@@ -48,7 +48,7 @@ func newSize(n machines.NodeSpec) (*size, error) {
 		}
 		switch name {
 		case corev1.ResourceCPU:
-			s.info.NumCores = int(have.Value()) // A kubelet counts whole ones; a catalogue may have a part of one.
+			s.info.NumCores = int(have.Value()) // A kubelet counts whole ones; a catalog may have a part of one.
 			have = *resource.NewQuantity(int64(s.info.NumCores), resource.DecimalSI)
 		case corev1.ResourceMemory:
 			s.info.MemoryCapacity = uint64(have.Value())

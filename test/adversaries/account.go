@@ -28,7 +28,7 @@ type Account struct {
 const outcomeKnown = time.Minute
 
 // account counts NodeClaims, in the same way for each autoscaler: a node is launched when its NodeClaim first names an instance type, and paid for
-// from then until the NodeClaim is gone, at the price of the catalogue. It is unused if no pod except those of DaemonSets was ever seen
+// from then until the NodeClaim is gone, at the price of the catalog. It is unused if no pod except those of DaemonSets was ever seen
 // running on it. A NodeClaim that was refused, or never had an instance type, is no launch. whose names the account of a NodeClaim; empty: none.
 func account(c *watch.Cluster, whose func(*watch.Claim) string, now time.Time) (map[string]*Account, error) {
 	used := map[string]bool{}

@@ -211,7 +211,7 @@ var explained = []struct{ pattern, why string }{
 	{`^DescribeImages.*only moto has Images\[\]\.Platform$`, "moto's first image is one of Windows"},
 	{`^DescribeImages.*only the simulated AWS has Images\[\]\.(DeprecationTime|EnaSupport|PlatformDetails)`, "moto leaves it out; EC2's API reference lists it under Image"},
 	{`^DescribeAvailabilityZones: only the simulated AWS has`, "moto leaves it out; EC2's API reference lists it under AvailabilityZone"},
-	{`^DescribeInstanceTypes of m5.large: only moto has`, "left out: the catalogue does not have it, and no client here reads it except MaximumEbsAttachments, without which Dovetail takes EC2's published limits"},
+	{`^DescribeInstanceTypes of m5.large: only moto has`, "left out: the catalog does not have it, and no client here reads it except MaximumEbsAttachments, without which Dovetail takes EC2's published limits"},
 	{`^DescribeInstanceTypes, first page: only the simulated AWS has Token`, "moto gives all types, whatever MaxResults says"},
 	{`^CreateFleet: only the simulated AWS has .*AvailabilityZone`, "moto leaves it out; EC2's API reference lists it under FleetLaunchTemplateOverrides"},
 	{`^DescribeInstances: only moto has .*\.Platform$`, "moto's first image is one of Windows"},

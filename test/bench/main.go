@@ -55,7 +55,7 @@ type row struct {
 }
 
 func main() {
-	data := flag.String("data", "../shared/data", "folder of the catalogue and of traces/")
+	data := flag.String("data", "../shared/data", "folder of the catalog and of traces/")
 	binary := flag.String("binary", "bin/dovetail", "what the row of the process runs")
 	runs := flag.Int("runs", 3, "runs of each problem; the middle one stands")
 	profile := flag.String("cpuprofile", "", "write a profile of the processor time to this file")

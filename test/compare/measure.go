@@ -144,7 +144,7 @@ func (c *cluster) poolsReady(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// templates are a node of each instance type of a catalogue that has fewer CPUs than below (0: of each), on demand and in its first zone.
+// templates are a node of each instance type of a catalog that has fewer CPUs than below (0: of each), on demand and in its first zone.
 func templates(file string, below int) (out []corev1.Node, err error) {
 	cat, err := catalog.Load(file)
 	if err != nil {

@@ -126,7 +126,7 @@ func TestNodeClassComesLater(t *testing.T) {
 	e.podsRun(1)
 }
 
-// A catalogue that can't be read keeps the sandbox from coming up, and it says which file, object and field.
+// A catalog that can't be read keeps the sandbox from coming up, and it says which file, object and field.
 func TestMalformedCatalog(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "catalog.json")

@@ -66,7 +66,7 @@ func TestClusterAPITakeover(t *testing.T) {
 	if n := len(e.claimsOf("handed")); n > 0 {
 		t.Errorf("there are %d NodeClaims before the takeover", n)
 	}
-	hand(0, "takeover", "Cleared what Cluster Autoscaler has left on nodes: ToBeDeletedByClusterAutoscaler of "+half)
+	hand(0, "takeover", "Removed leftovers of Cluster Autoscaler from nodes: ToBeDeletedByClusterAutoscaler of "+half)
 	e.until("each Machine has its NodeClaim", func() error {
 		if n := len(e.claimsOf("handed")); n != 2 {
 			return fmt.Errorf("there are %d NodeClaims", n)

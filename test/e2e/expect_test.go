@@ -49,7 +49,7 @@ func TestExpected(t *testing.T) {
 		if cpu == 0 || cpu > 16_000 {
 			t.Errorf("machines of %d mCPU were bought for five pods of 900, want no more than they need", cpu)
 		}
-		said := fmt.Sprintf("can't create %d pods: ResourceQuota few: the pod asks for 1 pods, and 5 of 5 are in use\n    change: resourcequota/%s/few spec.hard[pods]: %d\n", pods-5, e.name, pods)
+		said := fmt.Sprintf("can't create %d pods: ResourceQuota few: the pod requests 1 pods, and 5 of 5 are in use\n    change: resourcequota/%s/few spec.hard[pods]: %d\n", pods-5, e.name, pods)
 		e.until("the Deployment is explained by its quota", func() error { return contains(e.why("deployment/"+e.name+"/few"), said) })
 		// Once scaled down, its controller tries again, and fewer are missing.
 		e.scale("few", 7)

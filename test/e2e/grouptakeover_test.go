@@ -50,14 +50,14 @@ func TestGroupTakeover(t *testing.T) {
 	e.must(s.Patch(e.ctx, "/api/v1/nodes/"+half, fmt.Sprintf(`{"spec":{"unschedulable":true,"taints":[{"key":"ToBeDeletedByClusterAutoscaler","value":"%d","effect":"NoSchedule"},{"key":"example.com/kept","effect":"PreferNoSchedule"}]}}`, time.Now().Unix())))
 
 	status, out := e.handGroupOver("takeover")
-	for _, word := range []string{"Deployment kube-system/cluster-autoscaler) scales group handed-a: it discovers it by tag k8s.io/cluster-autoscaler/enabled",
+	for _, word := range []string{"Deployment kube-system/cluster-autoscaler) scales group handed-a: it discovers the group by tag k8s.io/cluster-autoscaler/enabled",
 		"fix: aws autoscaling delete-tags --tags ResourceId=handed-a,", "nothing was changed"} {
 		if status != 1 || !strings.Contains(out, word) {
 			t.Errorf("status %d, it does not say %q:\n%s", status, word, out)
 		}
 	}
 	e.group("handed-a", "c5.large", func(g *awstest.Group) { g.Tags = nodesOf(e.name) })
-	if status, out = e.handGroupOver("takeover"); status != 0 || !strings.Contains(out, "Cleared what Cluster Autoscaler has left on nodes: ToBeDeletedByClusterAutoscaler of "+half) {
+	if status, out = e.handGroupOver("takeover"); status != 0 || !strings.Contains(out, "Removed leftovers of Cluster Autoscaler from nodes: ToBeDeletedByClusterAutoscaler of "+half) {
 		t.Fatalf("status %d:\n%s", status, out)
 	}
 	if n := e.node(half); n.Spec.Unschedulable || slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return strings.Contains(t.Key, "ClusterAutoscaler") }) ||

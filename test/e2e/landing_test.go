@@ -24,7 +24,7 @@ import (
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
-// tight is a catalogue of one type with 16 CPUs for pods, in the form of Karpenter's KWOK instance types: 100m and 10Mi are kept back.
+// tight is a catalog of one type with 16 CPUs for pods, in the form of Karpenter's KWOK instance types: 100m and 10Mi are kept back.
 const tight = `[{"name": "exact-16", "architecture": "amd64", "operatingSystems": ["linux"],
   "resources": {"cpu": "16100m", "memory": "65546Mi", "pods": "110", "ephemeral-storage": "20Gi"},
   "offerings": [{"Price": 1.6, "Available": true, "Requirements": [

@@ -60,7 +60,7 @@ func TestTop(t *testing.T) {
 	e.until("the text has it all", func() error {
 		out, errs, status := runTop(t, "--once", "--kubeconfig", kubeconfig)
 		for _, want := range []string{"autoscaler: Dovetail", "Pools\n", " " + e.name + " ", " " + node + " ", " m5.xlarge ", "Pending pods\n", "Insufficient cpu",
-			"NodePool " + e.name + ": ", "Last decisions, from Dovetail's ledger", "Prices are of the catalogue built-in EC2 us-east-1", "There is no metrics-server"} {
+			"NodePool " + e.name + ": ", "Last decisions, from Dovetail's ledger", "Prices are from the catalog built-in EC2 us-east-1", "There is no metrics-server"} {
 			if !strings.Contains(out, want) {
 				return errors.New("no " + want + " in\n" + out)
 			}
@@ -118,7 +118,7 @@ func TestTop(t *testing.T) {
 	x.shows("Tab 1-4 table")
 	x.press("3")
 	x.press("?")
-	x.shows("What the figures are", "Prices are of the catalogue")
+	x.shows("What the figures are", "Prices are from the catalog")
 	x.press("?")
 	x.resize(40, 24)
 	x.shows("· q")
@@ -177,7 +177,7 @@ func TestTopWithoutRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := as("somebody")
-	wanted := []string{"pods: not allowed: the right to list and watch pods", "nodeclaims: not allowed", "leases: not allowed"}
+	wanted := []string{"pods: not allowed: permission to list and watch pods", "nodeclaims: not allowed", "leases: not allowed"}
 	err := waitFor(t.Context(), func(context.Context) error { // the API server takes a moment to heed a binding
 		out, errs, status := runTop(t, "--once", "--kubeconfig", path)
 		for _, want := range wanted {

@@ -64,7 +64,7 @@ func policyRefuses(t *testing.T, s *sandbox.Sandbox) {
 	}
 }
 
-// longPoolName has the pool that would be taken first have a name that is no label value: the other one is taken.
+// longPoolName has the pool that would be taken first have a name that is not a valid label value: the other one is taken.
 func longPoolName(t *testing.T, s *sandbox.Sandbox) {
 	e := newEnv(t, s, "long-name")
 	long := strings.Repeat("long-", 14) + "name"

@@ -118,11 +118,11 @@ func demandOf(n map[shape]int) []*model.Pod {
 	return out
 }
 
-// ec2 reads the catalogue beside the repository and offers it from one pool, on demand, as shared/bench does: amd64, no metal.
+// ec2 reads the catalog beside the repository and offers it from one pool, on demand, as shared/bench does: amd64, no metal.
 func ec2(data, categories string) (*model.NodePool, error) {
 	raw, err := os.ReadFile(filepath.Join(data, "ec2-us-east-1.json"))
 	if err != nil {
-		return nil, fmt.Errorf("read the catalogue: %w", err)
+		return nil, fmt.Errorf("read the catalog: %w", err)
 	}
 	var file struct {
 		InstanceTypes []struct {
@@ -134,7 +134,7 @@ func ec2(data, categories string) (*model.NodePool, error) {
 		}
 	}
 	if err := json.Unmarshal(raw, &file); err != nil {
-		return nil, fmt.Errorf("read the catalogue: %w", err)
+		return nil, fmt.Errorf("read the catalog: %w", err)
 	}
 	pool := newPool()
 	for _, t := range file.InstanceTypes {
@@ -149,7 +149,7 @@ func ec2(data, categories string) (*model.NodePool, error) {
 		for i, k := range []string{"cpu", "memory", "ephemeral-storage", "pods", "nvidia.com/gpu"} {
 			v, err := quantity(t.Allocatable[k])
 			if err != nil {
-				return nil, fmt.Errorf("read the catalogue: type %s: %s: %w", t.Name, k, err)
+				return nil, fmt.Errorf("read the catalog: type %s: %s: %w", t.Name, k, err)
 			}
 			if k != "cpu" {
 				v /= 1000

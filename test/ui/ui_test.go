@@ -89,10 +89,10 @@ func TestPage(t *testing.T) {
 		})
 	}
 	t.Run("details", func(t *testing.T) {
-		err := chromedp.Do(ctx, chromedp.Navigate(url+"#pending"), chromedp.Click(`//a[text()="default/impossible"]`))
-		if err != nil {
+		if err := chromedp.Do(ctx, chromedp.Navigate(url+"#pending")); err != nil {
 			t.Fatal(err)
 		}
+		clickOn(ctx, t, `//a[text()="default/impossible"]`)
 		awaitText(ctx, t, []string{`pod/default/impossible`, `nodeSelector`})
 		takePicture(ctx, t, "details")
 	})
@@ -104,10 +104,10 @@ func TestPage(t *testing.T) {
 		awaitText(ctx, t, []string{`What ↓`, `dovetail why pod/default/impossible`, `nodeSelector`})
 	})
 	t.Run("copy", func(t *testing.T) { // the command of a reason
-		err := chromedp.Do(ctx, chromedp.Navigate(url+"#pending"), chromedp.Click(`//article//code[text()="dovetail why pod/default/impossible"]/following-sibling::button`))
-		if err != nil {
+		if err := chromedp.Do(ctx, chromedp.Navigate(url+"#pending")); err != nil {
 			t.Fatal(err)
 		}
+		clickOn(ctx, t, `//article//code[text()="dovetail why pod/default/impossible"]/following-sibling::button`)
 		awaitText(ctx, t, []string{`dovetail why pod/default/impossible\s+Copied`})
 	})
 	t.Run("keyboard", func(t *testing.T) { checkKeyboard(ctx, t, url) })
@@ -144,13 +144,13 @@ func checkNames(ctx context.Context, t *testing.T) {
 	}
 }
 
-// checkKeyboard goes to a view by the keyboard alone: the first key goes to the content, what has the focus is outlined, and the content as a whole
-// is not.
+// checkKeyboard goes to a view by the keyboard alone: the first Tab reaches the link to the content, which keeps the view; what has the focus is
+// outlined, and the content as a whole is not.
 func checkKeyboard(ctx context.Context, t *testing.T, url string) {
-	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank"), chromedp.Navigate(url+"#overview")); err != nil { // nothing has the focus yet
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank"), chromedp.Navigate(url+"#costs")); err != nil { // nothing has the focus yet
 		t.Fatal(err)
 	}
-	awaitText(ctx, t, []string{`Cost an hour`})
+	awaitText(ctx, t, []string{`Cost by requests`})
 	focused := func() string {
 		text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`(() => { const e = document.activeElement; return e.textContent.slice(0, 40) + " " + getComputedStyle(e).outlineStyle; })()`))
 		if err != nil {
@@ -164,7 +164,21 @@ func checkKeyboard(ctx context.Context, t *testing.T, url string) {
 	if got := focused(); got != "Skip to the content solid" {
 		t.Errorf("after the first Tab %q has the focus, want the link to the content, outlined", got)
 	}
-	for range 4 { // the link of the fourth view
+	if err := chromedp.Do(ctx, chromedp.KeyEvent(kb.Enter)); err != nil {
+		t.Fatal(err)
+	}
+	at, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.activeElement.id + " " + location.hash`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at != "main #costs" {
+		t.Errorf("after 'Skip to the content' the focus and the view are %q, want the content of the same view", at)
+	}
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank"), chromedp.Navigate(url+"#overview")); err != nil {
+		t.Fatal(err)
+	}
+	awaitText(ctx, t, []string{`Cost an hour`})
+	for range 5 { // the link to the content, then that of the fourth view
 		if err := chromedp.Do(ctx, chromedp.KeyEvent(kb.Tab)); err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +205,7 @@ const focus = `(() => { const e = document.activeElement, s = getComputedStyle(e
   s.outlineStyle !== "none" && parseFloat(s.outlineWidth) >= 1 ? "outlined" : "not outlined"]; })()`
 
 // checkEveryControl opens each view by Tab and Enter, and goes through it by Tab: the focus reaches each control once around, is always visible, and is not
-// trapped. Redrawing takes it away from nothing. Enter opens an object, and Escape closes it and gives the focus back.
+// trapped. Redrawing takes it from no link of the header, of a view or of the dialog. Enter opens an object, and Escape closes it and gives the focus back.
 func checkEveryControl(ctx context.Context, t *testing.T, url string) {
 	press := func(key string) {
 		t.Helper()
@@ -222,7 +236,7 @@ func checkEveryControl(ctx context.Context, t *testing.T, url string) {
 			if at[1] != "outlined" {
 				t.Errorf("%q has the focus, %s", at[0], at[1])
 			}
-			if at[0] == until {
+			if until != "" && isSame(at[0], until) {
 				return nil
 			}
 		}
@@ -234,6 +248,27 @@ func checkEveryControl(ctx context.Context, t *testing.T, url string) {
 		}
 		return missed
 	}
+	until := func(what string, check func() error) {
+		t.Helper()
+		err := testwait.Poll(ctx, testwait.Left(t, testwait.Limit), 100*time.Millisecond, func(context.Context) error { return check() })
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	// keepsFocus waits until the page is drawn again, and checks that control still has the focus.
+	keepsFocus := func(control string) {
+		t.Helper()
+		list(`(document.querySelector("#nav a").dataset.before = "", [])`)
+		until("the page is drawn again", func() error {
+			if len(list(`[...document.querySelectorAll("[data-before]")].map((e) => e.tagName)`)) > 0 {
+				return errors.New("the link to the first view is still the same element")
+			}
+			return nil
+		})
+		if at := list(focus)[0]; !isSame(at, control) {
+			t.Errorf("after the page was drawn again %q has the focus, want %q", at, control)
+		}
+	}
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank"), chromedp.Navigate(url+"#overview")); err != nil {
 		t.Fatal(err)
 	}
@@ -244,6 +279,7 @@ func checkEveryControl(ctx context.Context, t *testing.T, url string) {
 		if at := list(focus)[0]; at != "A "+view.title {
 			t.Fatalf("Tab reaches %q, not the view %s", at, view.title)
 		}
+		keepsFocus("A " + view.title)
 		press(kb.Enter)
 		awaitText(ctx, t, []string{view.text})
 		if missed := around(""); len(missed) > 0 {
@@ -258,35 +294,44 @@ func checkEveryControl(ctx context.Context, t *testing.T, url string) {
 		}
 	}
 	around(node)
-	until := func(what string, check func() error) {
-		t.Helper()
-		err := testwait.Poll(ctx, testwait.Left(t, testwait.Limit), 100*time.Millisecond, func(context.Context) error { return check() })
-		if err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	list(`(document.activeElement.dataset.before = "", [])`)
-	until("the page is drawn again", func() error {
-		if len(list(`[...document.querySelectorAll("[data-before]")].map((e) => e.tagName)`)) > 0 {
-			return errors.New("the link that had the focus is still there")
-		}
-		return nil
-	})
-	if at := list(focus)[0]; node == "" || at != node {
-		t.Errorf("after it was drawn again %q has the focus, want %q", at, node)
-	}
+	keepsFocus(node)
 	press(kb.Enter)
 	awaitText(ctx, t, []string{`dovetail why node`})
 	if missed := around(""); len(missed) > 0 {
 		t.Errorf("the dialog: Tab does not reach %q", missed)
 	}
+	around("BUTTON Close")
+	keepsFocus("BUTTON Close")
 	press(kb.Escape)
 	until("after Escape", func() error {
-		if at := list(focus)[0]; at != node {
+		if at := list(focus)[0]; !isSame(at, node) {
 			return fmt.Errorf("%q has the focus, want %q", at, node)
 		}
 		return nil
 	})
+}
+
+// isSame reports whether two names are those of one control. That of a node ends with figures that change.
+func isSame(a, b string) bool {
+	a, _, _ = strings.Cut(a, " · ")
+	b, _, _ = strings.Cut(b, " · ")
+	return a == b
+}
+
+// clickOn clicks on what an XPath finds, in one step of the page: an element that was found may be replaced before it is clicked.
+func clickOn(ctx context.Context, t *testing.T, path string) {
+	t.Helper()
+	script := fmt.Sprintf(`(() => { const e = document.evaluate(%q, document, null, XPathResult.FIRST_ORDERED_NODE_TYPE).singleNodeValue; e?.click(); return e !== null; })()`, path)
+	err := testwait.Poll(ctx, testwait.Left(t, testwait.Limit), 100*time.Millisecond, func(context.Context) error {
+		found, err := chromedp.Run(ctx, chromedp.Evaluate[bool](script))
+		if err == nil && !found {
+			err = fmt.Errorf("the page does not have %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // checkPhone shows each view 390 pixels wide: nothing is cut off at the right, and only tables, maps and commands may be scrolled sideways.
@@ -332,7 +377,7 @@ func checkControllerPage(ctx context.Context, t *testing.T, s *sandbox.Sandbox, 
 	}
 	awaitText(ctx, t, []string{`create token dovetail-viewer --audience dovetail\.sh`})
 	signIn("guessed")
-	awaitText(ctx, t, []string{`does not know the token`})
+	awaitText(ctx, t, []string{`the token is invalid`})
 	signIn(token)
 	awaitText(ctx, t, []string{`Cost an hour\s+\$0\.\d+`}) // what the console said so far is that the page was refused
 	watched, endWatch := context.WithCancel(ctx)

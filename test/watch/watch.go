@@ -340,7 +340,7 @@ var prices = scaledown.Prices()
 func Price(instanceType, capacityType string) (float64, error) {
 	usd, ok := prices[instanceType][capacityType]
 	if !ok {
-		return 0, fmt.Errorf("the catalogue has no instance type %q of capacity type %q", instanceType, capacityType)
+		return 0, fmt.Errorf("the catalog has no instance type %q of capacity type %q", instanceType, capacityType)
 	}
 	return usd, nil
 }

@@ -17,7 +17,7 @@ const (
 	ConditionProvisioning         = "Provisioning"
 )
 
-// CapacityBuffer asks for spare capacity: room for so many pods of a kind, held free for pods that are still to come.
+// CapacityBuffer requests spare capacity for a number of pods that do not exist yet.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -48,10 +48,10 @@ type CapacityBufferList struct {
 	Items []CapacityBuffer `json:"items"`
 }
 
-// CapacityBufferSpec is what room is asked for, and how much.
+// CapacityBufferSpec defines the requested capacity.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.podTemplateRef) || has(self.replicas) || has(self.limits)",message="podTemplateRef needs replicas or limits: it does not say how many"
-// +kubebuilder:validation:XValidation:rule="!(has(self.podTemplateRef) && has(self.scalableRef))",message="podTemplateRef and scalableRef exclude each other; give one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.podTemplateRef) || has(self.replicas) || has(self.limits)",message="podTemplateRef requires replicas or limits"
+// +kubebuilder:validation:XValidation:rule="!(has(self.podTemplateRef) && has(self.scalableRef))",message="podTemplateRef and scalableRef are mutually exclusive"
 type CapacityBufferSpec struct {
 	// ProvisioningStrategy is how the capacity is held.
 	//
@@ -59,29 +59,29 @@ type CapacityBufferSpec struct {
 	// +optional
 	ProvisioningStrategy *string `json:"provisioningStrategy,omitempty"`
 
-	// PodTemplateRef names a PodTemplate of the same namespace: the shape of one pod.
+	// PodTemplateRef references a PodTemplate in the same namespace, which defines one pod.
 	//
 	// +optional
 	PodTemplateRef *LocalObjectRef `json:"podTemplateRef,omitempty"`
 
-	// ScalableRef names a workload of the same namespace whose pods are the shape.
+	// ScalableRef references a workload in the same namespace, whose pods define one pod.
 	//
 	// +optional
 	ScalableRef *ScalableRef `json:"scalableRef,omitempty"`
 
-	// Replicas is for how many pods capacity is held.
+	// Replicas is the number of pods to hold capacity for.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Percentage of the replicas of ScalableRef, rounded up, for which capacity is held.
+	// Percentage of the replicas of ScalableRef to hold capacity for, rounded up.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Percentage *int32 `json:"percentage,omitempty"`
 
-	// Limits bound what all pods of the buffer may ask for in sum. Alone, as many pods as fit within them.
+	// Limits are the maximum total requests of the buffer's pods. Without replicas, as many pods as fit are held.
 	//
 	// +optional
 	Limits corev1.ResourceList `json:"limits,omitempty"`
@@ -98,12 +98,12 @@ type LocalObjectRef struct {
 
 // ScalableRef names a workload of the same namespace.
 type ScalableRef struct {
-	// APIGroup of the workload; empty: the core group.
+	// APIGroup of the workload. Empty means the core group.
 	//
 	// +optional
 	APIGroup string `json:"apiGroup,omitempty"`
 
-	// Kind is Deployment, StatefulSet or ReplicaSet.
+	// Kind of the workload: any kind with a scale subresource.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +required
@@ -116,14 +116,14 @@ type ScalableRef struct {
 	Name string `json:"name"`
 }
 
-// CapacityBufferStatus is what capacity is held.
+// CapacityBufferStatus is the observed state of a CapacityBuffer.
 type CapacityBufferStatus struct {
 	// PodTemplateRef names the PodTemplate that is used.
 	//
 	// +optional
 	PodTemplateRef *LocalObjectRef `json:"podTemplateRef,omitempty"`
 
-	// Replicas is for how many pods capacity is asked for.
+	// Replicas is the number of pods with requested capacity.
 	//
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`

@@ -11,12 +11,12 @@ import (
 // QuotaNodes is the resource that counts nodes.
 const QuotaNodes = "nodes"
 
-// CapacityQuota bounds what the nodes that it selects have in sum: no node is launched that would be more.
+// CapacityQuota limits the total capacity of the nodes that it selects. No launch exceeds it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:resource:path=capacityquotas,scope=Cluster,categories=autoscaling,shortName=cq
-// +kubebuilder:printcolumn:name="Valid",type="string",JSONPath=".status.conditions[?(@.type=='cluster-autoscaler.kubernetes.io/valid')].status",description="Whether the quota holds."
+// +kubebuilder:printcolumn:name="Valid",type="string",JSONPath=".status.conditions[?(@.type=='cluster-autoscaler.kubernetes.io/valid')].status",description="Whether the quota is valid."
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="The age of the CapacityQuota."
 // +kubebuilder:subresource:status
 type CapacityQuota struct {
@@ -37,14 +37,14 @@ type CapacityQuotaList struct {
 	Items []CapacityQuota `json:"items"`
 }
 
-// CapacityQuotaSpec is which nodes count, and how much they may have.
+// CapacityQuotaSpec defines the nodes and their maximum total capacity.
 type CapacityQuotaSpec struct {
-	// Selector of nodes by their labels; empty: all nodes.
+	// Selector selects nodes by label. Empty means all nodes.
 	//
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// Limits of what the nodes may have in sum.
+	// Limits of the nodes' total capacity.
 	//
 	// +required
 	Limits CapacityQuotaLimits `json:"limits"`
@@ -52,8 +52,8 @@ type CapacityQuotaSpec struct {
 
 // CapacityQuotaLimits are amounts by resource.
 type CapacityQuotaLimits struct {
-	// Resources by name: cpu, memory, nodes, or an extended resource. Amounts are whole numbers of 0 or more, with a unit
-	// or without, such as 10, 2k or 32Gi; thousandths are refused even where they make a whole number (1000m).
+	// Resources by name: cpu, memory, nodes, or an extended resource. Quantities must be non-negative integers, such as
+	// 10, 2k or 32Gi. Milli-units are rejected (1000m).
 	//
 	// +kubebuilder:validation:MaxProperties=20
 	// +kubebuilder:validation:XValidation:rule="self.all(key, size(key) <= 63)",message="Resource names must be 63 characters or less."
@@ -62,19 +62,19 @@ type CapacityQuotaLimits struct {
 	Resources map[string]resource.Quantity `json:"resources"`
 }
 
-// CapacityQuotaStatus is what counts against a quota.
+// CapacityQuotaStatus is the observed state of a CapacityQuota.
 type CapacityQuotaStatus struct {
-	// Used is what the nodes have now.
+	// Used is the current total capacity of the nodes.
 	//
 	// +optional
 	Used *CapacityQuotaUsed `json:"used,omitempty"`
 
-	// ObservedGeneration is the generation that the status is of.
+	// ObservedGeneration is the generation that the status describes.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions say whether the quota holds.
+	// Conditions report whether the quota is valid.
 	//
 	// +optional
 	// +listType=map
@@ -84,7 +84,7 @@ type CapacityQuotaStatus struct {
 
 // CapacityQuotaUsed are amounts by resource.
 type CapacityQuotaUsed struct {
-	// Resources by name, those that are limited.
+	// Resources by name. Only limited resources are listed.
 	//
 	// +optional
 	Resources map[string]resource.Quantity `json:"resources,omitempty"`

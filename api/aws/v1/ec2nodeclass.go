@@ -12,7 +12,7 @@ import (
 // KindEC2NodeClass is the kind that a NodePool's nodeClassRef names.
 const KindEC2NodeClass = "EC2NodeClass"
 
-// EC2NodeClass is the settings of machines that are bought from EC2.
+// EC2NodeClass configures nodes launched on EC2.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -26,7 +26,7 @@ type EC2NodeClass struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// +kubebuilder:validation:XValidation:rule="has(self.role) != has(self.instanceProfile)",message="exactly one of role and instanceProfile is needed"
-	// +kubebuilder:validation:XValidation:rule="has(self.amiFamily) || self.amiSelectorTerms.exists(x, has(x.alias))",message="amiFamily is needed where no amiSelectorTerm is an alias"
+	// +kubebuilder:validation:XValidation:rule="has(self.amiFamily) || self.amiSelectorTerms.exists(x, has(x.alias))",message="amiFamily is required if no amiSelectorTerm has an alias"
 	// +kubebuilder:validation:XValidation:rule="!has(self.amiFamily) || self.amiFamily == 'Custom' || self.amiSelectorTerms.all(x, !has(x.alias) || x.alias.find('^[^@]+') == self.amiFamily.lowerAscii())",message="amiFamily must be the alias's own family or Custom"
 	Spec   EC2NodeClassSpec   `json:"spec,omitempty"`
 	Status EC2NodeClassStatus `json:"status,omitempty"`
@@ -42,9 +42,9 @@ type EC2NodeClassList struct {
 	Items []EC2NodeClass `json:"items"`
 }
 
-// EC2NodeClassSpec is what the machines of a node class are.
+// EC2NodeClassSpec configures the instances of a node class.
 type EC2NodeClassSpec struct {
-	// SubnetSelectorTerms choose the subnets that machines may stand in. Any term will do.
+	// SubnetSelectorTerms select the subnets for instances. A subnet must match at least one term.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.size() != 0",message="subnetSelectorTerms cannot be empty"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id))",message="a subnet selector term needs tags or id"
@@ -53,7 +53,7 @@ type EC2NodeClassSpec struct {
 	// +required
 	SubnetSelectorTerms []SubnetSelectorTerm `json:"subnetSelectorTerms" hash:"ignore"`
 
-	// SecurityGroupSelectorTerms choose the security groups of each machine. Any term will do.
+	// SecurityGroupSelectorTerms select the security groups of each instance: all that match at least one term.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.size() != 0",message="securityGroupSelectorTerms cannot be empty"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id) || has(x.name))",message="a security group selector term needs tags, id or name"
@@ -63,7 +63,8 @@ type EC2NodeClassSpec struct {
 	// +required
 	SecurityGroupSelectorTerms []SecurityGroupSelectorTerm `json:"securityGroupSelectorTerms" hash:"ignore"`
 
-	// CapacityReservationSelectorTerms choose the capacity reservations that may be used. Any term will do.
+	// CapacityReservationSelectorTerms select the capacity reservations to use. A reservation must match at least one
+	// term.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id) || has(x.instanceMatchCriteria))",message="a capacity reservation selector term needs tags, id or instanceMatchCriteria"
 	// +kubebuilder:validation:XValidation:rule="!self.all(x, has(x.id) && (has(x.tags) || has(x.ownerID) || has(x.instanceMatchCriteria)))",message="a capacity reservation selector term with id may have nothing else"
@@ -71,24 +72,24 @@ type EC2NodeClassSpec struct {
 	// +optional
 	CapacityReservationSelectorTerms []CapacityReservationSelectorTerm `json:"capacityReservationSelectorTerms,omitempty" hash:"ignore"`
 
-	// PlacementGroupSelector names the placement group that machines stand in.
+	// PlacementGroupSelector selects the placement group of the instances.
 	//
 	// +kubebuilder:validation:XValidation:rule="has(self.name) != has(self.id)",message="exactly one of name and id is needed"
 	// +optional
 	PlacementGroupSelector *PlacementGroupSelector `json:"placementGroupSelector,omitempty"`
 
-	// AssociatePublicIPAddress says whether machines get a public address. Unset, the subnet says.
+	// AssociatePublicIPAddress sets whether instances get a public IP address. If unset, the subnet decides.
 	//
 	// +optional
 	AssociatePublicIPAddress *bool `json:"associatePublicIPAddress,omitempty"`
 
-	// IPPrefixCount is how many IPv4 prefixes the first network interface gets.
+	// IPPrefixCount is the number of IP prefixes of the primary network interface.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	IPPrefixCount *int32 `json:"ipPrefixCount,omitempty" hash:"ignore"`
 
-	// AMISelectorTerms choose the images that machines boot from. Any term will do; the newest image for an architecture wins.
+	// AMISelectorTerms select AMIs. An AMI must match at least one term; the newest per architecture is used.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id) || has(x.name) || has(x.alias) || has(x.ssmParameter))",message="an AMI selector term needs tags, id, name, alias or ssmParameter"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(x, has(x.id) && (has(x.alias) || has(x.tags) || has(x.name) || has(x.owner)))",message="an AMI selector term with id may have nothing else"
@@ -99,31 +100,32 @@ type EC2NodeClassSpec struct {
 	// +required
 	AMISelectorTerms []AMISelectorTerm `json:"amiSelectorTerms" hash:"ignore"`
 
-	// AMIFamily says how user data is written and which volumes a machine has when none are given. With an alias it is the
-	// alias's family, and may be set to that or to Custom only.
+	// AMIFamily defines the user data format and the default volumes. With an alias, it defaults to the alias's family,
+	// and can only be that family or Custom.
 	//
 	// +kubebuilder:validation:Enum=AL2;AL2023;Bottlerocket;Custom;Windows2019;Windows2022;Windows2025
 	// +optional
 	AMIFamily *string `json:"amiFamily,omitempty" hash:"ignore"`
 
-	// UserData is merged into what a machine boots with, in the form of its family; for Custom it is all there is.
+	// UserData is merged into the generated user data, in the format of the AMI family. With Custom, it is used
+	// unchanged.
 	//
 	// +optional
 	UserData *string `json:"userData,omitempty"`
 
-	// Role is the machines' identity. An instance profile is made for it.
+	// Role is the IAM role of the instances. Dovetail creates an instance profile for it.
 	//
 	// +kubebuilder:validation:XValidation:rule="self != ''",message="role cannot be empty"
 	// +optional
 	Role string `json:"role,omitempty"`
 
-	// InstanceProfile is the machines' identity, made by somebody else.
+	// InstanceProfile is an existing instance profile for the instances.
 	//
 	// +kubebuilder:validation:XValidation:rule="self != ''",message="instanceProfile cannot be empty"
 	// +optional
 	InstanceProfile *string `json:"instanceProfile,omitempty"`
 
-	// Tags of everything that is made for the node class.
+	// Tags of all AWS resources created for the node class.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != '')",message="a tag needs a key"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'eks:eks-cluster-name')",message="tag eks:eks-cluster-name is reserved"
@@ -142,19 +144,19 @@ type EC2NodeClassSpec struct {
 	// +optional
 	Kubelet *runtime.RawExtension `json:"kubelet,omitempty" hash:"ignore"`
 
-	// BlockDeviceMappings are the machines' volumes. None given, the family says.
+	// BlockDeviceMappings are the volumes of each instance. Default: those of the AMI family.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.filter(x, has(x.rootVolume) ? x.rootVolume : false).size() <= 1",message="only one blockDeviceMapping may be the rootVolume"
 	// +kubebuilder:validation:MaxItems=50
 	// +optional
 	BlockDeviceMappings []*BlockDeviceMapping `json:"blockDeviceMappings,omitempty"`
 
-	// InstanceStorePolicy says what is done with a machine's own disks.
+	// InstanceStorePolicy defines the use of instance store disks.
 	//
 	// +optional
 	InstanceStorePolicy *InstanceStorePolicy `json:"instanceStorePolicy,omitempty"`
 
-	// NetworkInterfaces of each machine. None given, there is one.
+	// NetworkInterfaces of each instance. Default: one interface.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.exists(x, x.networkCardIndex == 0 && x.deviceIndex == 0 && x.interfaceType == 'interface')",message="the interface with networkCardIndex 0 and deviceIndex 0 and interfaceType interface is needed"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, self.filter(y, x.networkCardIndex == y.networkCardIndex && x.deviceIndex == y.deviceIndex).size() == 1)",message="networkCardIndex and deviceIndex must be unique together"
@@ -163,42 +165,42 @@ type EC2NodeClassSpec struct {
 	// +optional
 	NetworkInterfaces []*NetworkInterface `json:"networkInterfaces,omitempty"`
 
-	// DetailedMonitoring has EC2 send metrics each minute.
+	// DetailedMonitoring enables one-minute EC2 metrics.
 	//
 	// +optional
 	DetailedMonitoring *bool `json:"detailedMonitoring,omitempty"`
 
-	// MetadataOptions say how the machine's metadata can be read from it.
+	// MetadataOptions configure the instance metadata service.
 	//
 	// +kubebuilder:default={httpEndpoint: "enabled", httpProtocolIPv6: "disabled", httpPutResponseHopLimit: 1, httpTokens: "required"}
 	// +optional
 	MetadataOptions *MetadataOptions `json:"metadataOptions,omitempty"`
 
-	// EnclaveOptions says whether Nitro Enclaves may be run on the machine. Where they may, only types that support them are bought.
+	// EnclaveOptions configures Nitro Enclaves. If enabled, only instance types that support them are launched.
 	//
 	// +optional
 	EnclaveOptions *EnclaveOptions `json:"enclaveOptions,omitempty"`
 
-	// ConnectionTracking sets how long idle connections are remembered.
+	// ConnectionTracking sets idle timeouts of connections, in seconds.
 	//
 	// +kubebuilder:validation:XValidation:rule="has(self.tcpEstablishedTimeout) || has(self.udpStreamTimeout) || has(self.udpTimeout)",message="connectionTracking needs a timeout"
 	// +optional
 	ConnectionTracking *ConnectionTracking `json:"connectionTracking,omitempty"`
 
-	// Context is handed to CreateFleet as it is.
+	// Context is passed to CreateFleet unchanged.
 	//
 	// +optional
 	Context *string `json:"context,omitempty"`
 
-	// CPUOptions of the processor.
+	// CPUOptions of each instance.
 	//
 	// +optional
 	CPUOptions *CPUOptions `json:"cpuOptions,omitempty"`
 }
 
-// SubnetSelectorTerm chooses subnets.
+// SubnetSelectorTerm selects subnets.
 type SubnetSelectorTerm struct {
-	// Tags that a subnet must have; the value * is any.
+	// Tags that a subnet must have. Value * matches any value.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != '' && self[k] != '')",message="a tag needs key and value"
 	// +kubebuilder:validation:MaxProperties=20
@@ -212,9 +214,9 @@ type SubnetSelectorTerm struct {
 	ID string `json:"id,omitempty"`
 }
 
-// SecurityGroupSelectorTerm chooses security groups.
+// SecurityGroupSelectorTerm selects security groups.
 type SecurityGroupSelectorTerm struct {
-	// Tags that a group must have; the value * is any.
+	// Tags that a group must have. Value * matches any value.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != '' && self[k] != '')",message="a tag needs key and value"
 	// +kubebuilder:validation:MaxProperties=20
@@ -227,15 +229,15 @@ type SecurityGroupSelectorTerm struct {
 	// +optional
 	ID string `json:"id,omitempty"`
 
-	// Name of a group: its own, not the tag Name.
+	// Name of a security group, not its tag Name.
 	//
 	// +optional
 	Name string `json:"name,omitempty"`
 }
 
-// CapacityReservationSelectorTerm chooses capacity reservations.
+// CapacityReservationSelectorTerm selects capacity reservations.
 type CapacityReservationSelectorTerm struct {
-	// Tags that a reservation must have; the value * is any.
+	// Tags that a reservation must have. Value * matches any value.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != '' && self[k] != '')",message="a tag needs key and value"
 	// +kubebuilder:validation:MaxProperties=20
@@ -254,7 +256,7 @@ type CapacityReservationSelectorTerm struct {
 	// +optional
 	OwnerID string `json:"ownerID,omitempty"`
 
-	// InstanceMatchCriteria that a reservation has.
+	// InstanceMatchCriteria of a reservation.
 	//
 	// +kubebuilder:validation:Enum=open;targeted
 	// +optional
@@ -276,18 +278,18 @@ type PlacementGroupSelector struct {
 	ID string `json:"id,omitempty"`
 }
 
-// AMISelectorTerm chooses images.
+// AMISelectorTerm selects AMIs.
 type AMISelectorTerm struct {
-	// Alias is an image family that EKS keeps up, and its version: al2023@latest, bottlerocket@v1.20.0.
+	// Alias is an EKS AMI family and version, such as al2023@latest or bottlerocket@v1.20.0.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9]+@.+$')",message="an alias is family@version"
 	// +kubebuilder:validation:XValidation:rule="self.find('^[^@]+') in ['al2', 'al2023', 'bottlerocket', 'windows2019', 'windows2022', 'windows2025']",message="the family of an alias is one of al2, al2023, bottlerocket, windows2019, windows2022, windows2025"
-	// +kubebuilder:validation:XValidation:rule="!self.startsWith('windows') || self.endsWith('@latest')",message="a windows alias has no version but latest"
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('windows') || self.endsWith('@latest')",message="the only version of a Windows alias is latest"
 	// +kubebuilder:validation:MaxLength=30
 	// +optional
 	Alias string `json:"alias,omitempty"`
 
-	// Tags that an image must have; the value * is any.
+	// Tags that an AMI must have. Value * matches any value.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k != '' && self[k] != '')",message="a tag needs key and value"
 	// +kubebuilder:validation:MaxProperties=20
@@ -300,12 +302,12 @@ type AMISelectorTerm struct {
 	// +optional
 	ID string `json:"id,omitempty"`
 
-	// Name of an image: its own, not the tag Name. * stands for anything.
+	// Name of an AMI, not its tag Name. * matches any characters.
 	//
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Owner of an image: an account, self or amazon. With a name and no owner it is self or amazon.
+	// Owner of an AMI: an account ID, self or amazon. Default with a name: self or amazon.
 	//
 	// +optional
 	Owner string `json:"owner,omitempty"`
@@ -318,21 +320,21 @@ type AMISelectorTerm struct {
 
 // MetadataOptions say how a machine's metadata can be read from it.
 type MetadataOptions struct {
-	// HTTPEndpoint turns the metadata on or off.
+	// HTTPEndpoint enables or disables the metadata endpoint.
 	//
 	// +kubebuilder:default=enabled
 	// +kubebuilder:validation:Enum=enabled;disabled
 	// +optional
 	HTTPEndpoint *string `json:"httpEndpoint,omitempty"`
 
-	// HTTPProtocolIPv6 turns the IPv6 address of the metadata on or off.
+	// HTTPProtocolIPv6 enables or disables the IPv6 metadata endpoint.
 	//
 	// +kubebuilder:default=disabled
 	// +kubebuilder:validation:Enum=enabled;disabled
 	// +optional
 	HTTPProtocolIPv6 *string `json:"httpProtocolIPv6,omitempty"`
 
-	// HTTPPutResponseHopLimit is how far an answer may travel. A pod without the host's network needs 2.
+	// HTTPPutResponseHopLimit is the hop limit of responses. Pods without host network need 2.
 	//
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -340,7 +342,7 @@ type MetadataOptions struct {
 	// +optional
 	HTTPPutResponseHopLimit *int64 `json:"httpPutResponseHopLimit,omitempty"`
 
-	// HTTPTokens says whether a session token is needed.
+	// HTTPTokens sets whether a session token is required.
 	//
 	// +kubebuilder:default=required
 	// +kubebuilder:validation:Enum=required;optional
@@ -348,7 +350,7 @@ type MetadataOptions struct {
 	HTTPTokens *string `json:"httpTokens,omitempty"`
 }
 
-// BlockDeviceMapping is a volume and where it is attached.
+// BlockDeviceMapping is a volume and its device name.
 type BlockDeviceMapping struct {
 	// DeviceName such as /dev/xvda.
 	//
@@ -362,7 +364,7 @@ type BlockDeviceMapping struct {
 	// +optional
 	EBS *BlockDevice `json:"ebs,omitempty"`
 
-	// RootVolume marks the volume that pods' ephemeral storage is on.
+	// RootVolume marks the volume with the pods' ephemeral storage.
 	//
 	// +optional
 	RootVolume bool `json:"rootVolume,omitempty"`
@@ -370,12 +372,12 @@ type BlockDeviceMapping struct {
 
 // BlockDevice is a volume.
 type BlockDevice struct {
-	// DeleteOnTermination has the volume go with its machine.
+	// DeleteOnTermination deletes the volume with its instance.
 	//
 	// +optional
 	DeleteOnTermination *bool `json:"deleteOnTermination,omitempty"`
 
-	// Encrypted says whether the volume is.
+	// Encrypted sets whether the volume is encrypted.
 	//
 	// +optional
 	Encrypted *bool `json:"encrypted,omitempty"`
@@ -385,12 +387,12 @@ type BlockDevice struct {
 	// +optional
 	IOPS *int64 `json:"iops,omitempty"`
 
-	// KMSKeyID is the key to encrypt with.
+	// KMSKeyID is the KMS key for encryption.
 	//
 	// +optional
 	KMSKeyID *string `json:"kmsKeyID,omitempty"`
 
-	// SnapshotID is what the volume is made from.
+	// SnapshotID is the snapshot of the volume.
 	//
 	// +optional
 	SnapshotID *string `json:"snapshotID,omitempty"`
@@ -400,7 +402,7 @@ type BlockDevice struct {
 	// +optional
 	Throughput *int64 `json:"throughput,omitempty"`
 
-	// VolumeInitializationRate is how fast the snapshot is brought over, in MiB/s.
+	// VolumeInitializationRate is the snapshot download rate, in MiB/s.
 	//
 	// +kubebuilder:validation:Minimum=100
 	// +kubebuilder:validation:Maximum=300
@@ -415,14 +417,14 @@ type BlockDevice struct {
 	// +optional
 	VolumeSize *resource.Quantity `json:"volumeSize,omitempty" hash:"string"`
 
-	// VolumeType of the volume.
+	// VolumeType, for example gp3.
 	//
 	// +kubebuilder:validation:Enum=standard;io1;io2;gp2;sc1;st1;gp3
 	// +optional
 	VolumeType *string `json:"volumeType,omitempty"`
 }
 
-// InstanceStorePolicy says what is done with a machine's own disks.
+// InstanceStorePolicy defines the use of instance store disks.
 //
 // +kubebuilder:validation:Enum=RAID0
 type InstanceStorePolicy string
@@ -430,21 +432,21 @@ type InstanceStorePolicy string
 // InstanceStorePolicyRAID0 makes one volume of them, which pods' ephemeral storage is on.
 const InstanceStorePolicyRAID0 InstanceStorePolicy = "RAID0"
 
-// NetworkInterface is one of a machine.
+// NetworkInterface is one interface of an instance.
 type NetworkInterface struct {
-	// NetworkCardIndex is the card that it is on.
+	// NetworkCardIndex is the index of its network card.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +required
 	NetworkCardIndex int32 `json:"networkCardIndex"`
 
-	// DeviceIndex on that card.
+	// DeviceIndex on its network card.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +required
 	DeviceIndex int32 `json:"deviceIndex"`
 
-	// InterfaceType is interface, or efa-only for one without an address.
+	// InterfaceType is interface, or efa-only for one without IP address.
 	//
 	// +kubebuilder:validation:Enum=interface;efa-only
 	// +required
@@ -462,21 +464,21 @@ const (
 
 // ConnectionTracking sets how long idle connections are remembered, in seconds.
 type ConnectionTracking struct {
-	// TCPEstablishedTimeout of established TCP connections.
+	// TCPEstablishedTimeout of established TCP connections, in seconds.
 	//
 	// +kubebuilder:validation:Minimum=60
 	// +kubebuilder:validation:Maximum=432000
 	// +optional
 	TCPEstablishedTimeout *int32 `json:"tcpEstablishedTimeout,omitempty"`
 
-	// UDPStreamTimeout of UDP flows with more than one request and answer.
+	// UDPStreamTimeout of UDP flows with several requests and responses, in seconds.
 	//
 	// +kubebuilder:validation:Minimum=60
 	// +kubebuilder:validation:Maximum=180
 	// +optional
 	UDPStreamTimeout *int32 `json:"udpStreamTimeout,omitempty"`
 
-	// UDPTimeout of other UDP flows.
+	// UDPTimeout of other UDP flows, in seconds.
 	//
 	// +kubebuilder:validation:Minimum=30
 	// +kubebuilder:validation:Maximum=60
@@ -484,9 +486,9 @@ type ConnectionTracking struct {
 	UDPTimeout *int32 `json:"udpTimeout,omitempty"`
 }
 
-// CPUOptions of the processor.
+// CPUOptions of each instance.
 type CPUOptions struct {
-	// NestedVirtualization allows virtual machines on the machine.
+	// NestedVirtualization enables or disables virtual machines on the instance.
 	//
 	// +kubebuilder:validation:Enum=enabled;disabled
 	// +optional

@@ -8,34 +8,34 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// EC2NodeClassStatus is what the settings stand for in the account.
+// EC2NodeClassStatus is the observed state of an EC2NodeClass.
 type EC2NodeClassStatus struct {
-	// Subnets that the terms choose.
+	// Subnets that the terms select.
 	//
 	// +optional
 	Subnets []Subnet `json:"subnets,omitempty"`
 
-	// SecurityGroups that the terms choose.
+	// SecurityGroups that the terms select.
 	//
 	// +optional
 	SecurityGroups []SecurityGroup `json:"securityGroups,omitempty"`
 
-	// CapacityReservations that the terms choose.
+	// CapacityReservations that the terms select.
 	//
 	// +optional
 	CapacityReservations []CapacityReservation `json:"capacityReservations,omitempty"`
 
-	// AMIs that the terms choose.
+	// AMIs that the terms select.
 	//
 	// +optional
 	AMIs []AMI `json:"amis,omitempty"`
 
-	// InstanceProfile that machines get.
+	// InstanceProfile of the instances.
 	//
 	// +optional
 	InstanceProfile string `json:"instanceProfile,omitempty"`
 
-	// Conditions say whether the settings can be used.
+	// Conditions report whether the node class can be used.
 	//
 	// +optional
 	// +listType=map
@@ -43,7 +43,7 @@ type EC2NodeClassStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Subnet is one that machines may stand in.
+// Subnet is a subnet for instances.
 type Subnet struct {
 	// ID of the subnet.
 	ID string `json:"id"`
@@ -51,13 +51,13 @@ type Subnet struct {
 	// Zone of the subnet.
 	Zone string `json:"zone"`
 
-	// ZoneID is the zone's name that is the same in every account.
+	// ZoneID is the zone ID, the same in every account.
 	//
 	// +optional
 	ZoneID string `json:"zoneID,omitempty"`
 }
 
-// SecurityGroup is one that each machine gets.
+// SecurityGroup is a security group of each instance.
 type SecurityGroup struct {
 	// ID of the group.
 	ID string `json:"id"`
@@ -68,12 +68,12 @@ type SecurityGroup struct {
 	Name string `json:"name,omitempty"`
 }
 
-// AMI is an image and the machines it is for.
+// AMI is an AMI and the instance types that it supports.
 type AMI struct {
 	// ID of the image.
 	ID string `json:"id"`
 
-	// Deprecated says that its maker has taken it back.
+	// Deprecated reports whether the AMI is deprecated.
 	//
 	// +optional
 	Deprecated bool `json:"deprecated,omitempty"`
@@ -83,18 +83,18 @@ type AMI struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Requirements of a machine that the image is for.
+	// Requirements of the instances that the AMI supports.
 	Requirements []corev1.NodeSelectorRequirement `json:"requirements"`
 }
 
-// CapacityReservation is one that may be used.
+// CapacityReservation is a usable reservation.
 type CapacityReservation struct {
-	// AvailabilityZone that it is in.
+	// AvailabilityZone of the reservation.
 	//
 	// +required
 	AvailabilityZone string `json:"availabilityZone"`
 
-	// EndTime at which it ends by itself.
+	// EndTime of the reservation.
 	//
 	// +optional
 	EndTime *metav1.Time `json:"endTime,omitempty"`
@@ -105,7 +105,7 @@ type CapacityReservation struct {
 	// +required
 	ID string `json:"id"`
 
-	// InstanceMatchCriteria that it has.
+	// InstanceMatchCriteria of the reservation.
 	//
 	// +kubebuilder:validation:Enum=open;targeted
 	// +required
@@ -116,12 +116,12 @@ type CapacityReservation struct {
 	// +required
 	InstanceType string `json:"instanceType"`
 
-	// Interruptible says that its owner may take it back.
+	// Interruptible reports whether its owner can reclaim it.
 	//
 	// +optional
 	Interruptible bool `json:"interruptible,omitempty"`
 
-	// OwnerID is the account that it belongs to.
+	// OwnerID is the account that owns it.
 	//
 	// +kubebuilder:validation:Pattern=`^[0-9]{12}$`
 	// +required

@@ -18,7 +18,7 @@ const (
 	ReasonEC2NodeClassConflict = "EC2NodeClassConflict"
 )
 
-// AWSNodeTemplate says how nodes of Provisioners are launched on EC2, in the form of Karpenter before v0.33.
+// AWSNodeTemplate configures nodes of Provisioners on EC2, in the API of Karpenter before v0.33.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -45,21 +45,23 @@ type AWSNodeTemplateList struct {
 	Items []AWSNodeTemplate `json:"items"`
 }
 
-// AWSNodeTemplateSpec says how nodes are launched on EC2.
+// AWSNodeTemplateSpec configures nodes on EC2.
 type AWSNodeTemplateSpec struct {
 	AWS `json:",inline"`
 
-	// AMISelector finds images by tags, or by aws::ids, aws::name and aws::owners. Without it the family's own image is used.
+	// AMISelector finds images by tags, or by aws::ids, aws::name and aws::owners. If unset, the default AMI of the AMI
+	// family is used.
 	//
 	// +optional
 	AMISelector map[string]string `json:"amiSelector,omitempty"`
 
-	// UserData is merged into what a node boots with, in the form of its family; for Custom it is all there is.
+	// UserData is merged into the generated user data, in the format of the AMI family. With Custom, it is used
+	// unchanged.
 	//
 	// +optional
 	UserData *string `json:"userData,omitempty"`
 
-	// DetailedMonitoring has EC2 send metrics each minute.
+	// DetailedMonitoring enables one-minute EC2 metrics.
 	//
 	// +optional
 	DetailedMonitoring *bool `json:"detailedMonitoring,omitempty"`
@@ -67,22 +69,22 @@ type AWSNodeTemplateSpec struct {
 
 // AWS is what a Provisioner's spec.provider and an AWSNodeTemplate have in common.
 type AWS struct {
-	// APIVersion is read past. A Provisioner's spec.provider may have it.
+	// APIVersion is ignored. spec.provider of a Provisioner may contain it.
 	//
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 
-	// Kind is read past. A Provisioner's spec.provider may have it.
+	// Kind is ignored. spec.provider of a Provisioner may contain it.
 	//
 	// +optional
 	Kind string `json:"kind,omitempty"`
 
-	// AMIFamily is AL2 where nothing is said.
+	// AMIFamily of the nodes. Default: AL2; from Kubernetes 1.33, AL2023.
 	//
 	// +optional
 	AMIFamily *string `json:"amiFamily,omitempty"`
 
-	// Context is a reserved field of EC2's.
+	// Context is passed to CreateFleet unchanged.
 	//
 	// +optional
 	Context *string `json:"context,omitempty"`
@@ -102,17 +104,17 @@ type AWS struct {
 	// +optional
 	SecurityGroupSelector map[string]string `json:"securityGroupSelector,omitempty"`
 
-	// Tags of the instances, beside Karpenter's own.
+	// Tags of the instances, in addition to Karpenter's.
 	//
 	// +optional
 	Tags map[string]string `json:"tags,omitempty"`
 
-	// LaunchTemplate names a launch template that somebody else made.
+	// LaunchTemplate has no effect. The status reports it as untranslated.
 	//
 	// +optional
 	LaunchTemplate *string `json:"launchTemplate,omitempty"`
 
-	// MetadataOptions say how instance metadata is served.
+	// MetadataOptions configure the instance metadata service.
 	//
 	// +optional
 	MetadataOptions *MetadataOptions `json:"metadataOptions,omitempty"`
@@ -124,45 +126,45 @@ type AWS struct {
 	BlockDeviceMappings []*awsv1.BlockDeviceMapping `json:"blockDeviceMappings,omitempty"`
 }
 
-// MetadataOptions say how instance metadata is served. Where nothing is said it is served, without IPv6, over two hops, to
+// MetadataOptions configure the instance metadata service. Where nothing is said it is served, without IPv6, over two hops, to
 // those who have a token.
 type MetadataOptions struct {
-	// HTTPEndpoint turns the metadata on or off.
+	// HTTPEndpoint enables or disables the metadata endpoint.
 	//
 	// +kubebuilder:validation:Enum=enabled;disabled
 	// +optional
 	HTTPEndpoint *string `json:"httpEndpoint,omitempty"`
 
-	// HTTPProtocolIPv6 turns the IPv6 address of the metadata on or off.
+	// HTTPProtocolIPv6 enables or disables the IPv6 metadata endpoint.
 	//
 	// +kubebuilder:validation:Enum=enabled;disabled
 	// +optional
 	HTTPProtocolIPv6 *string `json:"httpProtocolIPv6,omitempty"`
 
-	// HTTPPutResponseHopLimit is how far an answer may travel.
+	// HTTPPutResponseHopLimit is the hop limit of responses.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=64
 	// +optional
 	HTTPPutResponseHopLimit *int64 `json:"httpPutResponseHopLimit,omitempty"`
 
-	// HTTPTokens says whether a session token is needed.
+	// HTTPTokens sets whether a session token is required.
 	//
 	// +kubebuilder:validation:Enum=required;optional
 	// +optional
 	HTTPTokens *string `json:"httpTokens,omitempty"`
 }
 
-// AWSNodeTemplateStatus is what became of an AWSNodeTemplate.
+// AWSNodeTemplateStatus is the observed state of an AWSNodeTemplate.
 type AWSNodeTemplateStatus struct {
-	// Conditions say whether the AWSNodeTemplate came over whole.
+	// Conditions report whether the AWSNodeTemplate was fully translated.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Translation says what the AWSNodeTemplate became. Dovetail's own.
+	// Translation describes the resulting EC2NodeClass. Specific to Dovetail.
 	//
 	// +optional
 	Translation *Translation `json:"translation,omitempty"`
@@ -170,34 +172,34 @@ type AWSNodeTemplateStatus struct {
 
 // Translation says what an AWSNodeTemplate became.
 type Translation struct {
-	// ObservedGeneration is the generation of the AWSNodeTemplate that this was said of.
+	// ObservedGeneration is the translated generation of the AWSNodeTemplate.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// EC2NodeClass is the name of the EC2NodeClass that the AWSNodeTemplate owns; empty where there is none.
+	// EC2NodeClass is the name of the EC2NodeClass that the AWSNodeTemplate owns. Empty if there is none.
 	//
 	// +optional
 	EC2NodeClass string `json:"ec2NodeClass,omitempty"`
 
-	// Translated lists what came over, in the order of the AWSNodeTemplate's fields.
+	// Translated lists translated fields, in the order of the AWSNodeTemplate.
 	//
 	// +optional
 	// +listType=atomic
 	Translated []TranslatedField `json:"translated,omitempty"`
 
-	// Untranslated lists what has no effect, in the order of the AWSNodeTemplate's fields.
+	// Untranslated lists fields without effect, in the order of the AWSNodeTemplate.
 	//
 	// +optional
 	// +listType=atomic
 	Untranslated []karpv1alpha5.UntranslatedField `json:"untranslated,omitempty"`
 }
 
-// TranslatedField is a field of the AWSNodeTemplate and where its meaning is now.
+// TranslatedField is a field of the AWSNodeTemplate and its counterpart.
 type TranslatedField struct {
-	// Field of the AWSNodeTemplate, such as spec.subnetSelector, or what its absence stands for.
+	// Field of the AWSNodeTemplate, such as spec.subnetSelector, or its absence.
 	Field string `json:"field"`
 
-	// EC2NodeClassField that has it, with its value, such as spec.subnetSelectorTerms.
+	// EC2NodeClassField is the corresponding field, with its value if any, such as spec.subnetSelectorTerms.
 	EC2NodeClassField string `json:"ec2NodeClassField"`
 }

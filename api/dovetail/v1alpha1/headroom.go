@@ -15,8 +15,8 @@ const KindHeadroom = "Headroom"
 // of it.
 const LabelHeadroom = Group + "/headroom"
 
-// Headroom says what is to be ready ahead of demand: for which workloads, at which times, at which price. Dovetail
-// writes CapacityBuffers for it, which it owns; nothing is launched for a Headroom itself.
+// Headroom defines the capacity to hold ahead of demand: for which workloads, when, and at what cost. Dovetail creates
+// CapacityBuffers that the Headroom owns, and launches nodes for them.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -24,7 +24,7 @@ const LabelHeadroom = Group + "/headroom"
 // +kubebuilder:resource:path=headrooms,scope=Namespaced,categories=autoscaling,shortName=hr
 // +kubebuilder:printcolumn:name="Mode",type="string",JSONPath=".spec.mode"
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].status"
-// +kubebuilder:printcolumn:name="Held",type="integer",JSONPath=".status.held",description="For how many pods room is held, or would be in mode Recommend."
+// +kubebuilder:printcolumn:name="Held",type="integer",JSONPath=".status.held",description="Number of pods with held capacity; an estimate in mode Recommend."
 // +kubebuilder:printcolumn:name="$/h",type="string",JSONPath=".status.heldDollarsPerHour"
 // +kubebuilder:printcolumn:name="Next",type="string",JSONPath=".status.nextWindow.name"
 // +kubebuilder:printcolumn:name="Opens",type="string",JSONPath=".status.nextWindow.opens"
@@ -62,14 +62,14 @@ const (
 	HeadroomActive    HeadroomMode = "Active"    // capacity is held
 )
 
-// HeadroomSpec is what is to be ready, when, and what may be spent on it.
+// HeadroomSpec defines what capacity to hold, when, and its limits.
 type HeadroomSpec struct {
-	// Target is what capacity is held for.
+	// Target selects the workloads to hold capacity for.
 	//
 	// +required
 	Target HeadroomTarget `json:"target"`
 
-	// Calendar lists the times at which capacity is to be ready.
+	// Calendar lists the windows in which capacity is held.
 	//
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=map
@@ -77,19 +77,19 @@ type HeadroomSpec struct {
 	// +optional
 	Calendar []HeadroomWindow `json:"calendar,omitempty"`
 
-	// Learned says how much is held ahead of rises that recur, beside the calendar.
+	// Learned configures capacity held for forecast demand, in addition to the calendar.
 	//
 	// +kubebuilder:default={}
 	// +optional
 	Learned HeadroomLearned `json:"learned,omitempty"`
 
-	// Mode is Off, Recommend or Active. Default: Recommend, which buys nothing.
+	// Mode is Off, Recommend or Active. Default: Recommend, which launches nothing.
 	//
 	// +kubebuilder:default=Recommend
 	// +optional
 	Mode HeadroomMode `json:"mode,omitempty"`
 
-	// Limits are never exceeded by what this Headroom holds in sum.
+	// Limits are the maximum that this Headroom holds in total.
 	//
 	// +optional
 	Limits HeadroomLimits `json:"limits,omitempty"`
@@ -104,13 +104,14 @@ type HeadroomTarget struct {
 	// +optional
 	Workload *HeadroomWorkload `json:"workload,omitempty"`
 
-	// Selector chooses Deployments and StatefulSets by their own labels. An empty selector chooses all of the namespace.
+	// Selector selects Deployments and StatefulSets by their own labels. An empty selector selects all in the
+	// namespace.
 	//
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// PodTemplateRef names a PodTemplate: the shape of one pod. It has no replicas, so its windows need a number of them
-	// and nothing is learned.
+	// PodTemplateRef references a PodTemplate. It has no replicas, so windows must set replicas, and there is no
+	// forecast.
 	//
 	// +optional
 	PodTemplateRef *HeadroomTemplateRef `json:"podTemplateRef,omitempty"`
@@ -146,18 +147,18 @@ type HeadroomTemplateRef struct {
 	Name string `json:"name"`
 }
 
-// HeadroomWindow is a time at which capacity is ready, again and again. It gives one of replicas, percent and
-// asLastTime.
+// HeadroomWindow is a recurring window in which capacity is held. Exactly one of replicas, percent and asLastTime must
+// be set.
 type HeadroomWindow struct {
-	// Name of the window, one of its own in the calendar.
+	// Name of the window, unique in the calendar.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Name string `json:"name"`
 
-	// Schedule is a cron expression of five fields, or @hourly, @daily, @weekly, @monthly, @yearly: when the window opens.
-	// Nodes are launched earlier, by the time that they take to become Ready.
+	// Schedule is the start of the window: a cron expression with five fields, or @hourly, @daily, @weekly, @monthly or
+	// @yearly. Nodes are launched earlier, by their startup time.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +required
@@ -168,27 +169,27 @@ type HeadroomWindow struct {
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// Duration is how long the window is open. It is at most the time from one opening to the next.
+	// Duration is how long the window is open. It cannot exceed the time between two starts.
 	//
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
 	// +required
 	Duration metav1.Duration `json:"duration"`
 
-	// Replicas is how many replicas have room while the window is open, those that run included: what the workload would
-	// be scaled to by hand. For a PodTemplate, for how many pods room is held.
+	// Replicas is the total number of replicas with capacity during the window, including running ones. For a
+	// PodTemplate, it is the number of pods.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Percent is how many more replicas have room, as a percentage of those when nodes are first launched for the window.
+	// Percent is the additional capacity, as a percentage of the replicas when nodes are first launched for the window.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Percent *int32 `json:"percent,omitempty"`
 
-	// AsLastTime makes room for as many replicas as the workload had at most when the window was last open.
+	// AsLastTime holds capacity for the maximum number of replicas in the previous window.
 	//
 	// +optional
 	AsLastTime bool `json:"asLastTime,omitempty"`
@@ -197,25 +198,25 @@ type HeadroomWindow struct {
 // HeadroomLearned is how a minute that a pod waits is priced against a minute that room for one stands idle. Only the
 // ratio matters: of 19 to 1, as much is held as suffices 19 times of 20.
 type HeadroomLearned struct {
-	// Disabled: only the calendar counts.
+	// Disabled turns off forecasts, so that only the calendar is used.
 	//
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
 
-	// TimeZone is the IANA time zone, such as Europe/Berlin, whose clock recurring spikes follow, also when it is put
-	// forward or back. Default: the time zone of the calendar's windows where all have the same, else UTC.
+	// TimeZone is the IANA time zone of recurring spikes, such as Europe/Berlin, including daylight saving time.
+	// Default: the time zone of all calendar windows if they have the same, otherwise UTC.
 	//
 	// +optional
 	TimeZone string `json:"timeZone,omitempty"`
 
-	// WaitingCost is what a minute costs that one pod waits for a node. Default: by the priority of the pods, 4 below 0,
-	// 100 from 1000000 on, 20 between.
+	// WaitingCost is the cost of one minute that a pod waits for a node, relative to idleCost. Default, by pod
+	// priority: 4 below 0, 100 from 1000000, otherwise 20.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	WaitingCost *int64 `json:"waitingCost,omitempty"`
 
-	// IdleCost is what a minute costs that room for one pod stands idle. Default: 1.
+	// IdleCost is the cost of one minute of idle capacity for one pod. Default: 1.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +optional
@@ -224,18 +225,18 @@ type HeadroomLearned struct {
 
 // HeadroomLimits bound what is held in sum.
 type HeadroomLimits struct {
-	// Replicas for which room is held at most.
+	// Replicas is the maximum number of pods with held capacity.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Resources that the pods may ask for in sum for which room is held.
+	// Resources is the maximum total requests of pods with held capacity.
 	//
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 
-	// DollarsPerHour that nodes for the held room may cost by the catalogue's prices, such as "12.50".
+	// DollarsPerHour is the maximum hourly cost of nodes for held capacity at catalog prices, such as "12.50".
 	//
 	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]{1,6})?$`
 	// +kubebuilder:validation:MaxLength=16
@@ -253,9 +254,9 @@ const (
 	ConditionWithinLimits = "WithinLimits"
 )
 
-// HeadroomStatus is what is held now, what comes next, and what came of it in the last week.
+// HeadroomStatus is the capacity held now, the next window, and the results of the last week.
 type HeadroomStatus struct {
-	// ObservedGeneration is the generation of the spec that the status is of.
+	// ObservedGeneration is the generation of the spec that the status describes.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -267,38 +268,38 @@ type HeadroomStatus struct {
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Held is for how many pods room is held now. In mode Recommend: would be held.
+	// Held is the number of pods with held capacity. In mode Recommend, it is an estimate.
 	//
 	// +optional
 	Held int32 `json:"held"`
 
-	// HeldDollarsPerHour is what nodes for that cost by the catalogue's prices; empty: the price is not known.
+	// HeldDollarsPerHour is the hourly cost of held capacity at catalog prices. Empty if the price is unknown.
 	//
 	// +optional
 	HeldDollarsPerHour string `json:"heldDollarsPerHour,omitempty"`
 
-	// LeadSeconds is how long nodes take from NodeClaim to Ready: the 95th percentile of the last ones, or 120 while there
-	// are none.
+	// LeadSeconds is the startup time of nodes (NodeClaim to Ready): the 95th percentile of recent ones, or 120 without
+	// any.
 	//
 	// +optional
 	LeadSeconds int64 `json:"leadSeconds,omitempty"`
 
-	// NextWindow is the window of the calendar that opens next, or is open.
+	// NextWindow is the current or next window of the calendar.
 	//
 	// +optional
 	NextWindow *HeadroomNextWindow `json:"nextWindow,omitempty"`
 
-	// Workloads are what is held for whom.
+	// Workloads is the held capacity by workload.
 	//
 	// +optional
 	Workloads []HeadroomWorkloadStatus `json:"workloads,omitempty"`
 
-	// LastWeek sums up the last seven days.
+	// LastWeek is the total of the last seven days.
 	//
 	// +optional
 	LastWeek HeadroomRecord `json:"lastWeek,omitempty"`
 
-	// Days are the days that LastWeek sums up, oldest first.
+	// Days are the days of LastWeek, oldest first.
 	//
 	// +optional
 	Days []HeadroomDay `json:"days,omitempty"`
@@ -307,42 +308,42 @@ type HeadroomStatus struct {
 // HeadroomNextWindow is one opening of a window.
 type HeadroomNextWindow struct {
 	Name string `json:"name"`
-	// LaunchFrom is when nodes are launched for it.
+	// LaunchFrom is when launching nodes for it begins.
 	LaunchFrom metav1.Time `json:"launchFrom"`
 	Opens      metav1.Time `json:"opens"`
 	Closes     metav1.Time `json:"closes"`
 }
 
-// HeadroomWorkloadStatus is what is held for one workload.
+// HeadroomWorkloadStatus is the held capacity of one workload.
 type HeadroomWorkloadStatus struct {
-	// Group is the API group of the kind; empty: the core group.
+	// Group is the API group of the kind. Empty means the core group.
 	//
 	// +optional
 	Group string `json:"group,omitempty"`
 	Kind  string `json:"kind"`
 	Name  string `json:"name"`
-	// Replicas that the workload asks for now.
+	// Replicas is the current number of requested replicas.
 	Replicas int32 `json:"replicas"`
-	// Wanted is for how many further pods room is wanted, and Held is what the limits leave of that.
+	// Wanted is the number of additional pods that should have capacity; Held is that number after limits.
 	Wanted int32 `json:"wanted"`
 	Held   int32 `json:"held"`
-	// Coming is for how many of the workload's own pods that have no node yet room is still held.
+	// Coming is the number of created pods without a node whose capacity is still held.
 	//
 	// +optional
 	Coming int32 `json:"coming,omitempty"`
-	// For is what it is held for: the name of a window, or a forecast. Empty: nothing is.
+	// For is the cause: the name of a window, or forecast. Empty if no capacity is wanted.
 	//
 	// +optional
 	For string `json:"for,omitempty"`
-	// Windows that are prepared or open, and the replicas when nodes were first launched for each.
+	// Windows lists upcoming and open windows, with the replicas when nodes were first launched for each.
 	//
 	// +optional
 	Windows []HeadroomWindowStatus `json:"windows,omitempty"`
-	// NextHour is the forecast of the demand in each quarter of the next hour, in replicas; empty: too little is known.
+	// NextHour is the forecast of replicas for each quarter of the next hour. Empty if there is too little history.
 	//
 	// +optional
 	NextHour []int32 `json:"nextHour,omitempty"`
-	// Spikes are recurring ones that may come within the next hour.
+	// Spikes lists recurring spikes that may occur in the next hour.
 	//
 	// +optional
 	Spikes []HeadroomSpike `json:"spikes,omitempty"`
@@ -361,22 +362,22 @@ type HeadroomSpike struct {
 	Pattern string      `json:"pattern"`
 	From    metav1.Time `json:"from"`
 	To      metav1.Time `json:"to"`
-	// Rise in replicas.
+	// Rise is the expected increase in replicas.
 	Rise int32 `json:"rise"`
-	// ChancePercent that it comes within the hour.
+	// ChancePercent is the probability that it occurs within the hour.
 	ChancePercent int32 `json:"chancePercent"`
 }
 
 // HeadroomRecord is what was held and what came of it. In mode Recommend it is what would have been.
 type HeadroomRecord struct {
-	// Hits are spikes all of whose pods had room that was held for them; Misses are the others.
+	// Hits is the number of spikes with capacity held for all pods; Misses is the number of others.
 	Hits   int32 `json:"hits"`
 	Misses int32 `json:"misses"`
-	// SparedPodMinutes are what pods would have waited for nodes without the room that was held; WaitedPodMinutes are what
-	// pods of spikes waited all the same.
+	// SparedPodMinutes is the waiting time avoided by held capacity; WaitedPodMinutes is the waiting time of pods in
+	// spikes that was not avoided.
 	SparedPodMinutes int64 `json:"sparedPodMinutes"`
 	WaitedPodMinutes int64 `json:"waitedPodMinutes"`
-	// IdlePodMinutes are how long room was held, times its pods, and Dollars what that cost by the catalogue's prices.
+	// IdlePodMinutes is unused held capacity; Dollars is its cost at catalog prices.
 	IdlePodMinutes int64  `json:"idlePodMinutes"`
 	Dollars        string `json:"dollars,omitempty"`
 }

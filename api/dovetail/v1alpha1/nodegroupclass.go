@@ -13,8 +13,8 @@ const KindNodeGroupClass = "NodeGroupClass"
 // LabelNodeGroup is the name of the group that a node is a member of. Pods and pools may choose by it.
 const LabelNodeGroup = Group + "/node-group"
 
-// NodeGroupClass is a set of node groups: Auto Scaling groups of AWS. What their machines are, the groups say; how many there are is
-// decided here, between a group's minimum and its maximum.
+// NodeGroupClass selects node groups: AWS Auto Scaling groups, or groups of Cluster API or an externalgrpc server. The
+// groups define their nodes. Dovetail sets their size, between minimum and maximum.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -42,9 +42,9 @@ type NodeGroupClassList struct {
 	Items []NodeGroupClass `json:"items"`
 }
 
-// NodeGroupClassSpec is which groups there are to be had from, and how they are scaled.
+// NodeGroupClassSpec defines which groups are scaled, and how.
 type NodeGroupClassSpec struct {
-	// SelectorTerms choose the groups. Any term will do; a group that several choose is scaled by the first of them.
+	// SelectorTerms select the groups. A group must match one term; if it matches several, the first applies.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
@@ -52,24 +52,24 @@ type NodeGroupClassSpec struct {
 	// +required
 	SelectorTerms []NodeGroupSelectorTerm `json:"selectorTerms"`
 
-	// Options say when a group's machines are given back, and which group is taken where several would do.
+	// Options define when a group's nodes are removed, and which group is used if several fit.
 	//
 	// +optional
 	Options *NodeGroupOptions `json:"options,omitempty"`
 }
 
-// NodeGroupSelectorTerm chooses groups by name or by tags.
+// NodeGroupSelectorTerm selects groups by name or by tags.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minSize) || !has(self.maxSize) || self.minSize <= self.maxSize",message="minSize is above maxSize"
 type NodeGroupSelectorTerm struct {
-	// Name is the group's.
+	// Name of the group.
 	//
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Tags that the group bears, all of them. An empty value, or *, is any.
+	// Tags that the group must have. An empty value, or *, matches any value.
 	//
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=20
@@ -77,20 +77,20 @@ type NodeGroupSelectorTerm struct {
 	// +optional
 	Tags map[string]string `json:"tags,omitempty"`
 
-	// MinSize is how few machines each of the groups may have. Default: what the group says. One below that has no effect.
+	// MinSize is the minimum size of each group. Default: the group's own minimum. A lower value has no effect.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MinSize *int32 `json:"minSize,omitempty"`
 
-	// MaxSize is how many machines each of the groups may have. Default: what the group says. One above that has no effect.
+	// MaxSize is the maximum size of each group. Default: the group's own maximum. A higher value has no effect.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MaxSize *int32 `json:"maxSize,omitempty"`
 }
 
-// Expander is a rule by which one of several groups is taken.
+// Expander is a rule for choosing among groups.
 //
 // +kubebuilder:validation:Enum=price;least-waste;most-pods;least-nodes;priority;random;grpc
 type Expander string
@@ -108,120 +108,120 @@ const (
 
 // NodeGroupOptions say when machines are given back and which group is taken.
 type NodeGroupOptions struct {
-	// UtilizationThresholdPercent is the share of a node's CPU or memory, whichever is more, that its pods ask for, above which the
-	// node stays. Tag scaledownutilizationthreshold of a group says otherwise for that group. Default: nodes go whenever it saves money.
+	// UtilizationThresholdPercent is the requested share of a node's CPU or memory, whichever is higher, above which
+	// the node is not consolidated. Tag scaledownutilizationthreshold of a group overrides it. Default: no threshold.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	UtilizationThresholdPercent *int32 `json:"utilizationThresholdPercent,omitempty"`
 
-	// GPUUtilizationThresholdPercent is the same for nodes with GPUs, of which only the GPUs count then.
+	// GPUUtilizationThresholdPercent is the threshold for nodes with GPUs, where only GPU requests count.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	GPUUtilizationThresholdPercent *int32 `json:"gpuUtilizationThresholdPercent,omitempty"`
 
-	// IgnoreDaemonSetsUtilization says that what pods of DaemonSets ask for does not count.
+	// IgnoreDaemonSetsUtilization excludes requests of DaemonSet pods from utilization.
 	//
 	// +optional
 	IgnoreDaemonSetsUtilization *bool `json:"ignoreDaemonSetsUtilization,omitempty"`
 
-	// IgnoreMirrorPodsUtilization says that what static pods ask for does not count.
+	// IgnoreMirrorPodsUtilization excludes requests of static pods from utilization.
 	//
 	// +optional
 	IgnoreMirrorPodsUtilization *bool `json:"ignoreMirrorPodsUtilization,omitempty"`
 
-	// UnreadyTime is how long a node has to be not Ready before it goes. Default: 20m.
+	// UnreadyTime is how long a node must be not Ready before it is removed. Default: 20m.
 	//
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
 	// +optional
 	UnreadyTime *metav1.Duration `json:"unreadyTime,omitempty"`
 
-	// MaxNodeProvisionTime is how long a machine has to become a node; then it is given up. Default: 15m.
+	// MaxNodeProvisionTime is how long Dovetail waits for an instance to register as a node. Default: 15m.
 	//
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
 	// +optional
 	MaxNodeProvisionTime *metav1.Duration `json:"maxNodeProvisionTime,omitempty"`
 
-	// Eviction says which pods keep their node from being consolidated, and how pods are evicted, by the rules of Cluster
-	// Autoscaler. Default: pods move like any other of the cluster.
+	// Eviction defines which pods prevent consolidation of their node, and how pods are evicted, as in Cluster
+	// Autoscaler. Default: no such rules.
 	//
 	// +optional
 	Eviction *NodeGroupEviction `json:"eviction,omitempty"`
 
-	// DelayAfterAdd is how long after a node of any group was launched none of these groups is removed for its cost or for
-	// being empty; of the same group with delaysPerGroup. Default: 0s.
+	// DelayAfterAdd is how long nodes of these groups are not consolidated or removed as empty after a launch in any
+	// group; with delaysPerGroup, in the same group. Default: 0s.
 	//
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
 	// +optional
 	DelayAfterAdd *metav1.Duration `json:"delayAfterAdd,omitempty"`
 
-	// DelayAfterDelete is the same, counted from when the removal of a node for its cost or for being empty began. Nodes
-	// that are chosen together go together. Default: 0s.
+	// DelayAfterDelete is the same delay after a consolidation or the removal of an empty node begins. Nodes of one
+	// decision are removed together. Default: 0s.
 	//
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
 	// +optional
 	DelayAfterDelete *metav1.Duration `json:"delayAfterDelete,omitempty"`
 
-	// DelayAfterFailure is the same, counted from when the removal of a node failed and was taken back. Default: 0s.
+	// DelayAfterFailure is the same delay after the removal of a node fails and is cancelled. Default: 0s.
 	//
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
 	// +optional
 	DelayAfterFailure *metav1.Duration `json:"delayAfterFailure,omitempty"`
 
-	// DelaysPerGroup has delayAfterAdd, delayAfterDelete and delayAfterFailure of a node count from what happened to nodes
-	// of its own group, instead of any group. Default: false.
+	// DelaysPerGroup applies delayAfterAdd, delayAfterDelete and delayAfterFailure per group: only events in the node's
+	// own group count. Default: false.
 	//
 	// +optional
 	DelaysPerGroup *bool `json:"delaysPerGroup,omitempty"`
 
-	// DelayAfterTaint is how long a node that is to be removed has its taint before its pods are evicted, so that what was
-	// on its way to it shows; at least half a second. Default: 0s.
+	// DelayAfterTaint is the time between tainting a node for removal and evicting its pods, so that pods being bound
+	// to it are seen. The minimum is 500ms, also for the default of 0s.
 	//
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('5m')",message="delayAfterTaint may be 5m at most: a removal that takes longer than 10m is taken back"
+	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('5m')",message="delayAfterTaint must be 5m or less: a removal that takes longer than 10m is cancelled"
 	// +optional
 	DelayAfterTaint *metav1.Duration `json:"delayAfterTaint,omitempty"`
 
-	// DeletionDelayTimeout is how long the deletion of a node whose pods are gone waits at most for annotations of the node
-	// that begin with delay-deletion.cluster-autoscaler.kubernetes.io/ to be removed. 0s: it does not wait. Default: 2m.
+	// DeletionDelayTimeout is the maximum time that the deletion of a drained node waits for the removal of its
+	// annotations delay-deletion.cluster-autoscaler.kubernetes.io/…. 0s disables the wait. Default: 2m.
 	//
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
 	// +optional
 	DeletionDelayTimeout *metav1.Duration `json:"deletionDelayTimeout,omitempty"`
 
-	// NewPodDelay is how long after its creation a pod gets no node launched. It holds where every NodePool has one, and
-	// the shortest of them counts. Default: 0s.
+	// NewPodDelay is the minimum age of a pod before a node is launched for it. It applies only if every NodePool has
+	// one; the shortest applies. Default: 0s.
 	//
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
 	// +optional
 	NewPodDelay *metav1.Duration `json:"newPodDelay,omitempty"`
 
-	// PriorityCutoff is the priority below which pods are expendable: no node is launched for them, and none is kept for
-	// them, neither for the room that they take nor for want of another node for them. A PodDisruptionBudget, and the
-	// annotations karpenter.sh/do-not-disrupt and cluster-autoscaler.kubernetes.io/safe-to-evict "false", hold for such a
-	// pod too. The cutoff holds where every NodePool has one, and the lowest of them counts. Default: no pod is expendable.
+	// PriorityCutoff is the priority below which pods are expendable: no node is launched for them, and they do not prevent
+	// the removal of their node. PodDisruptionBudgets and the annotations karpenter.sh/do-not-disrupt and
+	// cluster-autoscaler.kubernetes.io/safe-to-evict "false" still apply to them. The cutoff applies only if every NodePool
+	// has one; the lowest applies. Default: no pod is expendable.
 	//
 	// +optional
 	PriorityCutoff *int32 `json:"priorityCutoff,omitempty"`
 
-	// FillToMinSize has a group with fewer nodes than minSize of its selector term filled up to it. AWS itself keeps a
-	// group at its own minimum. Default: false.
+	// FillToMinSize scales a group below minSize of its selector term up to minSize. AWS itself keeps a group at its
+	// own minimum. Default: false.
 	//
 	// +optional
 	FillToMinSize *bool `json:"fillToMinSize,omitempty"`
 
-	// BalanceSimilarGroups keeps groups that differ in their zones only at about the same size.
+	// BalanceSimilarGroups keeps groups that differ only in their zones at about the same size.
 	//
 	// +optional
 	BalanceSimilarGroups *bool `json:"balanceSimilarGroups,omitempty"`
@@ -232,13 +232,13 @@ type NodeGroupOptions struct {
 	// +optional
 	BalancingIgnoreLabels []string `json:"balancingIgnoreLabels,omitempty"`
 
-	// Expanders choose among groups, each among those that the one before leaves. Default: price.
+	// Expanders choose a group, in order: each chooses among the groups left by the previous one. Default: price.
 	//
 	// +kubebuilder:validation:MaxItems=7
 	// +optional
 	Expanders []Expander `json:"expanders,omitempty"`
 
-	// Priorities are the ranks of groups for the expander priority. A group that none of them names is taken last.
+	// Priorities rank groups for expander priority. Groups that match none are used last.
 	//
 	// +kubebuilder:validation:MaxItems=100
 	// +optional
@@ -248,42 +248,42 @@ type NodeGroupOptions struct {
 // NodeGroupEviction says which pods keep their node from being consolidated, and how pods are evicted. A pod annotated
 // cluster-autoscaler.kubernetes.io/safe-to-evict "true" keeps its node only where too few replicas are there.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.maxGracePeriod) || !has(self.drainPriorities)",message="maxGracePeriod and drainPriorities exclude each other: give each drain priority its gracePeriod"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxGracePeriod) || !has(self.drainPriorities)",message="maxGracePeriod and drainPriorities are mutually exclusive: use gracePeriod of each drain priority"
 type NodeGroupEviction struct {
-	// KeepLocalStorage has pods keep their node that would lose a volume on it: hostPath, or emptyDir that is not in
-	// memory, and is not named by annotation cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes.
+	// KeepLocalStorage keeps nodes with pods that would lose a local volume: hostPath, or emptyDir not in memory,
+	// unless annotation cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes names the volume.
 	//
 	// +optional
 	KeepLocalStorage *bool `json:"keepLocalStorage,omitempty"`
 
-	// KeepSystemPods has pods of kube-system without a PodDisruptionBudget keep their node until they are so old.
+	// KeepSystemPods keeps nodes with kube-system pods without a PodDisruptionBudget, until the pods reach this age.
 	//
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
 	// +optional
 	KeepSystemPods *metav1.Duration `json:"keepSystemPods,omitempty"`
 
-	// KeepCustomControllers has pods keep their node whose controller is neither a ReplicaSet, StatefulSet, Job, DaemonSet
-	// nor ReplicationController.
+	// KeepCustomControllers keeps nodes with pods whose controller is not a ReplicaSet, StatefulSet, Job, DaemonSet or
+	// ReplicationController.
 	//
 	// +optional
 	KeepCustomControllers *bool `json:"keepCustomControllers,omitempty"`
 
-	// KeepBelowReplicas has pods keep their node whose controller has fewer pods than this.
+	// KeepBelowReplicas keeps nodes with pods whose controller has fewer pods than this.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	KeepBelowReplicas *int32 `json:"keepBelowReplicas,omitempty"`
 
-	// MaxGracePeriod is how long an evicted pod has to end at most, where it asks for longer.
+	// MaxGracePeriod limits the termination grace period of evicted pods.
 	//
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
 	// +optional
 	MaxGracePeriod *metav1.Duration `json:"maxGracePeriod,omitempty"`
 
-	// DrainPriorities evict a node's pods in groups by their priority, the lowest first, each when those before it are
-	// gone, and say how long the pods of each have to end. They take the place of maxGracePeriod.
+	// DrainPriorities are priority groups in which a node's pods are evicted, lowest first, each after the previous one
+	// is gone, with a grace period per group. They replace maxGracePeriod.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
@@ -291,14 +291,14 @@ type NodeGroupEviction struct {
 	// +optional
 	DrainPriorities []NodeGroupDrainPriority `json:"drainPriorities,omitempty"`
 
-	// KeepDaemonSetsOfEmptyNodes has pods of DaemonSets run until the node ends where it goes for being empty, unless they
-	// are annotated cluster-autoscaler.kubernetes.io/enable-ds-eviction "true". Default: they are evicted.
+	// KeepDaemonSetsOfEmptyNodes disables the eviction of DaemonSet pods from nodes removed as empty, unless they are
+	// annotated cluster-autoscaler.kubernetes.io/enable-ds-eviction "true". Default: they are evicted.
 	//
 	// +optional
 	KeepDaemonSetsOfEmptyNodes *bool `json:"keepDaemonSetsOfEmptyNodes,omitempty"`
 
-	// KeepDaemonSetsOfOccupiedNodes has pods of DaemonSets run until the node ends where it goes for anything else, unless
-	// they are annotated cluster-autoscaler.kubernetes.io/enable-ds-eviction "true". Default: they are evicted.
+	// KeepDaemonSetsOfOccupiedNodes disables the eviction of DaemonSet pods from nodes removed for other reasons,
+	// unless they are annotated cluster-autoscaler.kubernetes.io/enable-ds-eviction "true". Default: they are evicted.
 	//
 	// +optional
 	KeepDaemonSetsOfOccupiedNodes *bool `json:"keepDaemonSetsOfOccupiedNodes,omitempty"`
@@ -306,10 +306,10 @@ type NodeGroupEviction struct {
 
 // NodeGroupDrainPriority is a group of pods that are evicted together.
 type NodeGroupDrainPriority struct {
-	// Priority is the least that a pod of the group has. The group with the least one takes pods of a lower priority too.
+	// Priority is the minimum priority of pods in the group. The lowest group also includes pods of lower priority.
 	Priority int32 `json:"priority"`
 
-	// GracePeriod is how long an evicted pod of the group has to end at most, where it asks for longer; at least 1s.
+	// GracePeriod limits the termination grace period of evicted pods in the group. The minimum is 1s.
 	//
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
@@ -319,58 +319,58 @@ type NodeGroupDrainPriority struct {
 
 // NodeGroupPriority ranks groups.
 type NodeGroupPriority struct {
-	// Priority: the highest is taken first.
+	// Priority of the groups. The highest is used first.
 	Priority int32 `json:"priority"`
 
-	// Names are regular expressions; one of them has to match the group's name.
+	// Names are regular expressions, one of which must match the group's name.
 	//
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	Names []string `json:"names"`
 }
 
-// NodeGroupClassStatus is what the selector terms stand for in the account.
+// NodeGroupClassStatus is the observed state of a NodeGroupClass.
 type NodeGroupClassStatus struct {
-	// Groups are those that the terms choose, by name.
+	// Groups are the selected groups, by name.
 	//
 	// +optional
 	Groups []NodeGroupStatus `json:"groups,omitempty"`
 
-	// Rules are what of spec.options keeps nodes or pods, a sentence each.
+	// Rules describes the active rules of spec.options, one sentence each.
 	//
 	// +optional
 	Rules []string `json:"rules,omitempty"`
 
-	// Conditions say whether machines can be had from the groups.
+	// Conditions report whether nodes can be launched in the groups.
 	//
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// NodeGroupStatus is one group as it was last seen.
+// NodeGroupStatus is the last observed state of a group.
 type NodeGroupStatus struct {
 	Name string `json:"name"`
-	// Min, Max and Desired are how many machines it may and should have.
+	// Min, Max and Desired are the group's minimum, maximum and desired size.
 	Min     int32 `json:"min"`
 	Max     int32 `json:"max"`
 	Desired int32 `json:"desired"`
-	// InstanceTypes are all that its launch template or its mixed instances policy allows.
+	// InstanceTypes are the instance types that its launch template or mixed instances policy allows.
 	//
 	// +optional
 	InstanceTypes []string `json:"instanceTypes,omitempty"`
-	// Zones are those of its subnets.
+	// Zones of its subnets.
 	//
 	// +optional
 	Zones []string `json:"zones,omitempty"`
-	// Refresh is the status of an instance refresh that is under way; empty: there is none.
+	// Refresh is the status of the current instance refresh. Empty if there is none.
 	//
 	// +optional
 	Refresh string `json:"refresh,omitempty"`
-	// Problem says why nothing can be had from this group; empty: it can.
+	// Problem is why no node can be launched in this group. Empty if there is no problem.
 	//
 	// +optional
 	Problem string `json:"problem,omitempty"`
-	// Options are what the group itself says of when its nodes are removed. They take the place of spec.options for its nodes.
+	// Options are the group's own scale-down options. They override spec.options for its nodes.
 	//
 	// +optional
 	Options *NodeGroupOwnOptions `json:"options,omitempty"`

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// NodeClaim is one machine: what was decided to buy, and what became of it.
+// NodeClaim is a request for one node, and its status.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -30,9 +30,9 @@ type NodeClaim struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is what was decided to buy. A machine is not changed but replaced, so the spec is fixed once made.
+	// Spec defines the requested node. It is immutable: nodes are replaced, not changed.
 	//
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec is immutable: a machine that should differ is another NodeClaim"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec is immutable: create another NodeClaim"
 	// +required
 	Spec NodeClaimSpec `json:"spec"`
 
@@ -57,14 +57,14 @@ type NodeClaimSpec struct {
 	// +listType=atomic
 	Taints []corev1.Taint `json:"taints,omitempty"`
 
-	// StartupTaints are on the Node when it comes and are taken off by something that prepares it, such as a network agent.
-	// Pods need not tolerate them for the machine to be bought.
+	// StartupTaints are on the Node when it registers, and removed by an agent that prepares it, such as a CNI. Pods do
+	// not have to tolerate them for a node to be launched.
 	//
 	// +optional
 	// +listType=atomic
 	StartupTaints []corev1.Taint `json:"startupTaints,omitempty"`
 
-	// Requirements on the Node's labels. Any offering that meets them all will do.
+	// Requirements on the Node's labels. An offering must meet all of them.
 	//
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x.operator == 'In' ? x.values.size() != 0 : true)",message="a requirement with operator In needs at least one value"
@@ -74,25 +74,25 @@ type NodeClaimSpec struct {
 	// +listType=atomic
 	Requirements []Requirement `json:"requirements" hash:"ignore"`
 
-	// Resources that the machine must offer to pods.
+	// Resources that the node must provide to pods.
 	//
 	// +optional
 	Resources ResourceRequirements `json:"resources,omitempty" hash:"ignore"`
 
-	// NodeClassRef names the provider's own settings for the machine.
+	// NodeClassRef references the node class of the node.
 	//
 	// +required
 	NodeClassRef *NodeClassReference `json:"nodeClassRef"`
 
-	// TerminationGracePeriod is how long the pods of a Node that is going are waited for, from the moment it was asked to go.
-	// When it ends they are deleted whatever protects them. Without it they are waited for without end.
+	// TerminationGracePeriod is the maximum time for draining a Node, from its deletion. After that, its pods are
+	// deleted even if protected. If unset, there is no limit.
 	//
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
 	// +optional
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
 
-	// ExpireAfter is the age at which the machine is given back.
+	// ExpireAfter is the age at which the node expires.
 	//
 	// +kubebuilder:default="720h"
 	// +optional
@@ -112,7 +112,7 @@ type Requirement struct {
 	// +kubebuilder:validation:MaxLength=316
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
 	// +kubebuilder:validation:XValidation:rule="self in [\"karpenter.sh/capacity-type\", \"karpenter.sh/nodepool\"] || !self.find(\"^([^/]+)\").endsWith(\"karpenter.sh\")",message="labels of the domain karpenter.sh are reserved, except karpenter.sh/capacity-type"
-	// +kubebuilder:validation:XValidation:rule="self != \"kubernetes.io/hostname\"",message="label kubernetes.io/hostname is reserved: a machine that is not bought yet has no name"
+	// +kubebuilder:validation:XValidation:rule="self != \"kubernetes.io/hostname\"",message="label kubernetes.io/hostname is reserved: the node name is unknown before launch"
 	// +required
 	Key string `json:"key"`
 
@@ -128,7 +128,7 @@ type Requirement struct {
 	// +listType=atomic
 	Values []string `json:"values,omitempty"`
 
-	// MinValues is how many different values of the label must remain to choose from. Alpha: it may change or go.
+	// MinValues is the minimum number of distinct label values among usable offerings. Alpha: may change or be removed.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=50
@@ -138,7 +138,7 @@ type Requirement struct {
 
 // ResourceRequirements is what a machine must offer to pods.
 type ResourceRequirements struct {
-	// Requests is the sum of what the pods planned for the machine ask for, DaemonSet pods included.
+	// Requests is the total requests of the pods planned for the node, including DaemonSet pods.
 	//
 	// +optional
 	Requests corev1.ResourceList `json:"requests,omitempty"`
@@ -171,41 +171,41 @@ func (r *NodeClassReference) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: r.Group, Kind: r.Kind}
 }
 
-// NodeClaimStatus is what became of a NodeClaim.
+// NodeClaimStatus is the observed state of a NodeClaim.
 type NodeClaimStatus struct {
 	// NodeName is the Node that the machine registered as.
 	//
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
 
-	// ProviderID is the provider's name for the machine.
+	// ProviderID is the provider's ID of the instance.
 	//
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`
 
-	// ImageID is the provider's name for the image that the machine runs.
+	// ImageID is the provider's ID of the instance's image.
 	//
 	// +optional
 	ImageID string `json:"imageID,omitempty"`
 
-	// Capacity is what the machine is expected to have, until its Node says.
+	// Capacity is the capacity of the node; estimated until it registers.
 	//
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// Allocatable is what of Capacity is expected to be left for pods.
+	// Allocatable is the capacity available to pods; estimated until the node registers.
 	//
 	// +optional
 	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
 
-	// Conditions say how far the machine is, and whether it should go.
+	// Conditions report the node's progress, and whether to remove it.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// LastPodEventTime is when a pod last came to or left the machine; consolidateAfter counts from it.
+	// LastPodEventTime is when a pod was last added to or removed from the node. consolidateAfter starts then.
 	//
 	// +optional
 	LastPodEventTime *metav1.Time `json:"lastPodEventTime,omitempty"`

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// NodePool says which machines may be bought, how many, and when they may be given back.
+// NodePool defines which nodes can be launched, how many, and when they can be disrupted.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -41,36 +41,36 @@ type NodePoolList struct {
 	Items []NodePool `json:"items"`
 }
 
-// NodePoolSpec says which machines may be bought, how many, and when they may be given back.
+// NodePoolSpec defines which nodes can be launched, how many, and when they can be disrupted.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.replicas) == has(oldSelf.replicas)",message="replicas may not be added to or taken from a NodePool that exists: static and dynamic pools do not turn into each other"
+// +kubebuilder:validation:XValidation:rule="has(self.replicas) == has(oldSelf.replicas)",message="replicas cannot be added to or removed from an existing NodePool"
 // +kubebuilder:validation:XValidation:rule="!has(self.replicas) || (!has(self.limits) || size(self.limits) == 0 || (size(self.limits) == 1 && 'nodes' in self.limits))",message="a static NodePool (one with replicas) may have no limit but 'nodes'"
 // +kubebuilder:validation:XValidation:rule="!has(self.replicas) || !has(self.weight)",message="a static NodePool (one with replicas) may have no weight"
 type NodePoolSpec struct {
-	// Template is what each machine of the pool must be. A change here makes the machines bought before it drift.
+	// Template defines the nodes of the pool. After a change, existing nodes drift.
 	//
 	// +required
 	Template NodeClaimTemplate `json:"template"`
 
-	// Disruption says when machines may be given back and how many at once.
+	// Disruption defines when nodes can be disrupted, and how many at once.
 	//
 	// +kubebuilder:default={consolidateAfter: "0s"}
 	// +optional
 	Disruption Disruption `json:"disruption"`
 
-	// Limits bound the sum of what the pool's machines have. The resource `nodes` bounds their count.
+	// Limits are the maximum total capacity of the pool's nodes. Resource `nodes` limits their number.
 	//
 	// +optional
 	Limits Limits `json:"limits,omitempty"`
 
-	// Weight orders pools: one of higher weight is used up before another is looked at. Unset is 0.
+	// Weight orders pools: pools of higher weight are used first. Default: 0.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
 
-	// Replicas makes the pool static: it keeps this many machines, whatever pods there are.
+	// Replicas makes the pool static: it keeps this number of nodes, whatever the demand.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +optional
@@ -80,23 +80,23 @@ type NodePoolSpec struct {
 // Limits bound the sum of what a pool's machines have.
 type Limits corev1.ResourceList
 
-// Disruption says when machines may be given back and how many at once.
+// Disruption defines when nodes can be disrupted, and how many at once.
 type Disruption struct {
-	// ConsolidateAfter is how long after its last pod came or went a machine may be looked at, or Never.
+	// ConsolidateAfter is how long after its last pod was added or removed a node can be consolidated, or Never.
 	//
 	// +kubebuilder:default="0s"
 	// +optional
 	ConsolidateAfter NillableDuration `json:"consolidateAfter"`
 
-	// ConsolidationPolicy says which machines may be looked at.
+	// ConsolidationPolicy defines which nodes can be consolidated.
 	//
 	// +kubebuilder:default="WhenEmptyOrUnderutilized"
 	// +optional
 	ConsolidationPolicy ConsolidationPolicy `json:"consolidationPolicy,omitempty"`
 
-	// Budgets bound how many machines may be on their way out at once. The smallest that applies holds.
+	// Budgets limit how many nodes can be disrupted at once. The most restrictive active budget applies.
 	//
-	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.schedule) == has(x.duration))",message="schedule and duration come together or not at all"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.schedule) == has(x.duration))",message="schedule and duration must be set together"
 	// +kubebuilder:default={{nodes: "10%"}}
 	// +kubebuilder:validation:MaxItems=50
 	// +optional
@@ -116,7 +116,7 @@ const (
 	ConsolidationPolicyBalanced                 ConsolidationPolicy = "Balanced"
 )
 
-// Budget bounds how many machines may be on their way out at once, always or in a window that recurs.
+// Budget limits how many nodes can be disrupted at once, always or in a recurring window.
 type Budget struct {
 	// Reasons that the budget applies to. None means all.
 	//
@@ -125,13 +125,13 @@ type Budget struct {
 	// +listType=set
 	Reasons []DisruptionReason `json:"reasons,omitempty"`
 
-	// Nodes is a count, or a percentage of the pool's machines, rounded up. 0 allows none.
+	// Nodes is a number, or a percentage of the pool's nodes, rounded up. 0 allows no disruption.
 	//
 	// +kubebuilder:validation:Pattern=`^((100|[0-9]{1,2})%|[0-9]+)$`
 	// +kubebuilder:default="10%"
 	Nodes string `json:"nodes" hash:"ignore"`
 
-	// Schedule is when the window opens: five fields of cron, or @hourly and its like, in UTC.
+	// Schedule is the start of the window in UTC: a cron expression with five fields, or @hourly and similar.
 	//
 	// +kubebuilder:validation:Pattern=`^(@(annually|yearly|monthly|weekly|daily|midnight|hourly))|((.+)\s(.+)\s(.+)\s(.+)\s(.+))$`
 	// +optional
@@ -145,7 +145,7 @@ type Budget struct {
 	Duration *metav1.Duration `json:"duration,omitempty" hash:"ignore"`
 }
 
-// DisruptionReason is why a machine may be given back voluntarily.
+// DisruptionReason is a reason for voluntary disruption.
 //
 // +kubebuilder:validation:Enum=Underutilized;Empty;Drifted;Unhealthy
 type DisruptionReason string
@@ -168,14 +168,14 @@ type NodeClaimTemplate struct {
 	Spec NodeClaimTemplateSpec `json:"spec"`
 }
 
-// ObjectMeta is what a pool may say about the metadata of its NodeClaims and Nodes.
+// ObjectMeta is the metadata of the pool's NodeClaims and Nodes.
 type ObjectMeta struct {
 	// Labels of each Node.
 	//
 	// +kubebuilder:validation:MaxProperties=100
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x in [\"karpenter.sh/capacity-type\", \"karpenter.sh/nodepool\"] || !x.find(\"^([^/]+)\").endsWith(\"karpenter.sh\"))",message="labels of the domain karpenter.sh are reserved, except karpenter.sh/capacity-type"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x != \"karpenter.sh/nodepool\")",message="label karpenter.sh/nodepool is reserved: it is the pool's own name"
-	// +kubebuilder:validation:XValidation:rule="self.all(x, x != \"kubernetes.io/hostname\")",message="label kubernetes.io/hostname is reserved: a machine that is not bought yet has no name"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x != \"kubernetes.io/hostname\")",message="label kubernetes.io/hostname is reserved: the node name is unknown before launch"
 	// +optional
 	// +mapType=atomic
 	Labels map[string]string `json:"labels,omitempty"`
@@ -187,7 +187,7 @@ type ObjectMeta struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// NodeClaimTemplateSpec is NodeClaimSpec less what is decided for each machine.
+// NodeClaimTemplateSpec is the common spec of the pool's NodeClaims.
 type NodeClaimTemplateSpec struct {
 	// Taints stay on the Node for its life. Pods must tolerate them.
 	//
@@ -195,14 +195,14 @@ type NodeClaimTemplateSpec struct {
 	// +listType=atomic
 	Taints []corev1.Taint `json:"taints,omitempty"`
 
-	// StartupTaints are on the Node when it comes and are taken off by something that prepares it, such as a network agent.
-	// Pods need not tolerate them for the machine to be bought.
+	// StartupTaints are on the Node when it registers, and removed by an agent that prepares it, such as a CNI. Pods do
+	// not have to tolerate them for a node to be launched.
 	//
 	// +optional
 	// +listType=atomic
 	StartupTaints []corev1.Taint `json:"startupTaints,omitempty"`
 
-	// Requirements on the Node's labels. Any offering that meets them all will do.
+	// Requirements on the Node's labels. An offering must meet all of them.
 	//
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x.operator == 'In' ? x.values.size() != 0 : true)",message="a requirement with operator In needs at least one value"
@@ -213,47 +213,47 @@ type NodeClaimTemplateSpec struct {
 	// +listType=atomic
 	Requirements []Requirement `json:"requirements" hash:"ignore"`
 
-	// NodeClassRef names the provider's own settings for the machines.
+	// NodeClassRef references the node class of the nodes.
 	//
-	// +kubebuilder:validation:XValidation:rule="self.group == oldSelf.group",message="nodeClassRef.group is immutable: make another NodePool"
+	// +kubebuilder:validation:XValidation:rule="self.group == oldSelf.group",message="nodeClassRef.group is immutable: create another NodePool"
 	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind",message="nodeClassRef.kind is immutable: make another NodePool"
 	// +required
 	NodeClassRef *NodeClassReference `json:"nodeClassRef"`
 
-	// TerminationGracePeriod is how long the pods of a Node that is going are waited for, from the moment it was asked to go.
-	// When it ends they are deleted whatever protects them. Without it they are waited for without end.
+	// TerminationGracePeriod is the maximum time for draining a Node, from its deletion. After that, its pods are
+	// deleted even if protected. If unset, there is no limit.
 	//
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
 	// +optional
 	TerminationGracePeriod *metav1.Duration `json:"terminationGracePeriod,omitempty"`
 
-	// ExpireAfter is the age at which a machine is given back, or Never.
+	// ExpireAfter is the age at which a node expires, or Never.
 	//
 	// +kubebuilder:default="720h"
 	// +optional
 	ExpireAfter NillableDuration `json:"expireAfter,omitempty"`
 }
 
-// NodePoolStatus is what became of a pool.
+// NodePoolStatus is the observed state of a NodePool.
 type NodePoolStatus struct {
-	// Resources is the sum of what the pool's machines have.
+	// Resources is the total capacity of the pool's nodes.
 	//
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 
-	// Nodes is how many machines the pool has.
+	// Nodes is the number of the pool's nodes.
 	//
 	// +kubebuilder:default=0
 	// +optional
 	Nodes *int64 `json:"nodes,omitempty"`
 
-	// NodeClassObservedGeneration is the generation of the node class that ConditionNodeRegistrationHealthy was judged under.
+	// NodeClassObservedGeneration is the node class generation that condition NodeRegistrationHealthy refers to.
 	//
 	// +optional
 	NodeClassObservedGeneration int64 `json:"nodeClassObservedGeneration,omitempty"`
 
-	// Conditions say whether the pool can be bought from.
+	// Conditions report whether the pool can launch nodes.
 	//
 	// +optional
 	// +listType=map

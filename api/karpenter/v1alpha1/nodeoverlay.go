@@ -30,8 +30,8 @@ const (
 	AnnotationCapacityOverlayApplied = Group + "/capacity-overlay-applied"
 )
 
-// NodeOverlay changes what decisions take the instance types that it matches to cost, or which extended resources they take
-// their nodes to have. It changes nothing at the cloud.
+// NodeOverlay overrides the price of matching instance types in decisions, or adds extended resources to their nodes.
+// It changes nothing in the cloud.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -59,10 +59,10 @@ type NodeOverlayList struct {
 	Items []NodeOverlay `json:"items"`
 }
 
-// NodeOverlaySpec is which instance types are meant, and what is different about them.
+// NodeOverlaySpec selects instance types, and defines their overrides.
 type NodeOverlaySpec struct {
-	// Requirements say which instance types, offerings and NodePools are meant: labels of the instance type, zone and capacity
-	// type of the offering, karpenter.sh/nodepool, and labels of the NodePool's template. All of them must hold.
+	// Requirements select instance types, offerings and NodePools by label: labels of the instance type, zone and
+	// capacity type of the offering, karpenter.sh/nodepool, and labels of the NodePool's template. All must match.
 	//
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x.operator == 'In' ? x.values.size() != 0 : true)",message="operator In needs at least one value"
@@ -72,28 +72,28 @@ type NodeOverlaySpec struct {
 	// +listType=atomic
 	Requirements []Requirement `json:"requirements"`
 
-	// PriceAdjustment is added to the price in dollars an hour (+0.5, -0.5), or changes it by a percentage (+10%, -15%). The price
-	// is never below 0.
+	// PriceAdjustment changes the price by dollars per hour (+0.5, -0.5) or by a percentage (+10%, -15%). The price is
+	// never below 0.
 	//
 	// +kubebuilder:validation:Pattern=`^(([+-]{1}(\d*\.?\d+))|(\+{1}\d*\.?\d+%)|(^(-\d{1,2}(\.\d+)?%)$)|(-100%))$`
 	// +optional
 	PriceAdjustment *string `json:"priceAdjustment,omitempty"`
 
-	// Price in dollars an hour, instead of the provider's.
+	// Price in dollars per hour. Replaces the provider's price.
 	//
 	// +kubebuilder:validation:Pattern=`^\d+(\.\d+)?$`
 	// +optional
 	Price *string `json:"price,omitempty"`
 
-	// Capacity are extended resources that nodes of these instance types have beside those that the provider knows of.
+	// Capacity is extended resources of these nodes, in addition to those known to the provider.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x in ['cpu', 'memory', 'ephemeral-storage', 'pods']))",message="capacity adds extended resources only; cpu, memory, ephemeral-storage and pods are the instance type's own"
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// Weight decides between overlays of which more than one matches: the greatest wins, for price and for each resource on its
-	// own. Without it 0. Two of equal weight that change the same thing conflict, and the one whose name comes first in the
-	// alphabet is not applied at all.
+	// Weight decides if several overlays match: the highest wins, separately for the price and each resource. Default:
+	// 0. Overlays of equal weight that change the same value conflict, and the one with the alphabetically first name
+	// is not applied.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
@@ -125,7 +125,7 @@ type Requirement struct {
 	Values []string `json:"values,omitempty"`
 }
 
-// NodeOverlayStatus is whether the overlay is applied.
+// NodeOverlayStatus is the observed state of a NodeOverlay.
 type NodeOverlayStatus struct {
 	// Conditions say whether the overlay is applied, and if not why.
 	//

@@ -38,7 +38,8 @@ const (
 	ReasonNodePoolRejected = "NodePoolRejected"
 )
 
-// Provisioner says which machines may be bought, how many, and when they may be given back, in the form of Karpenter before v0.33.
+// Provisioner defines which nodes can be launched, how many, and when they can be disrupted, in the API of Karpenter
+// before v0.33.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -68,7 +69,7 @@ type ProvisionerList struct {
 	Items []Provisioner `json:"items"`
 }
 
-// ProvisionerSpec says which machines may be bought, how many, and when they may be given back.
+// ProvisionerSpec defines which nodes can be launched, how many, and when they can be disrupted.
 //
 // +kubebuilder:validation:XValidation:rule="!(has(self.ttlSecondsAfterEmpty) && has(self.consolidation) && has(self.consolidation.enabled) && self.consolidation.enabled)",message="ttlSecondsAfterEmpty and consolidation.enabled exclude each other"
 // +kubebuilder:validation:XValidation:rule="!(has(self.provider) && has(self.providerRef))",message="provider and providerRef exclude each other"
@@ -92,12 +93,12 @@ type ProvisionerSpec struct {
 	// +optional
 	Taints []corev1.Taint `json:"taints,omitempty"`
 
-	// StartupTaints are on the Node when it comes and are taken off by something that prepares it.
+	// StartupTaints are on the Node when it registers, and removed by an agent that prepares it.
 	//
 	// +optional
 	StartupTaints []corev1.Taint `json:"startupTaints,omitempty"`
 
-	// Requirements on the Node's labels. Any offering that meets them all will do.
+	// Requirements on the Node's labels. An offering must meet all of them.
 	//
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x.operator == 'In' ? has(x.values) && x.values.size() != 0 : true)",message="a requirement with operator In needs at least one value"
@@ -105,7 +106,7 @@ type ProvisionerSpec struct {
 	// +optional
 	Requirements []Requirement `json:"requirements,omitempty"`
 
-	// KubeletConfiguration is kept as it was written. In v1 it is the node class's.
+	// KubeletConfiguration is stored unchanged. In v1, it is a field of the node class.
 	//
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
@@ -113,7 +114,7 @@ type ProvisionerSpec struct {
 	// +optional
 	KubeletConfiguration *runtime.RawExtension `json:"kubeletConfiguration,omitempty"`
 
-	// Provider is the provider's own settings, written in place. They are kept as they were written.
+	// Provider is the inline configuration of the cloud provider. It is stored unchanged.
 	//
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
@@ -121,37 +122,37 @@ type ProvisionerSpec struct {
 	// +optional
 	Provider *runtime.RawExtension `json:"provider,omitempty"`
 
-	// ProviderRef names the object that holds the provider's own settings.
+	// ProviderRef references the object with the cloud provider's configuration.
 	//
 	// +optional
 	ProviderRef *ProviderRef `json:"providerRef,omitempty"`
 
-	// TTLSecondsAfterEmpty is how long after its last pod left a machine is given back. Without it, and without consolidation,
-	// an empty machine is kept.
+	// TTLSecondsAfterEmpty is how long after its last pod was removed a node is terminated. Without it and without
+	// consolidation, empty nodes are kept.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TTLSecondsAfterEmpty *int64 `json:"ttlSecondsAfterEmpty,omitempty"`
 
-	// TTLSecondsUntilExpired is the age at which a machine is given back. Without it a machine does not expire.
+	// TTLSecondsUntilExpired is the age at which a node expires. If unset, nodes do not expire.
 	//
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	TTLSecondsUntilExpired *int64 `json:"ttlSecondsUntilExpired,omitempty"`
 
-	// Limits bound the sum of what the machines have.
+	// Limits are the maximum total capacity of the nodes.
 	//
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 
-	// Weight orders Provisioners: one of higher weight is used up before another is looked at. Unset is 0.
+	// Weight orders Provisioners: those of higher weight are used first. Default: 0.
 	//
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
 
-	// Consolidation says whether machines may be given back for the sake of cost.
+	// Consolidation configures consolidation of nodes.
 	//
 	// +optional
 	Consolidation *Consolidation `json:"consolidation,omitempty"`
@@ -180,7 +181,7 @@ type Requirement struct {
 	Values []string `json:"values,omitempty"`
 }
 
-// ProviderRef names the object that holds the provider's own settings.
+// ProviderRef references the object with the cloud provider's configuration.
 type ProviderRef struct {
 	// Kind of the object.
 	//
@@ -198,42 +199,42 @@ type ProviderRef struct {
 	APIVersion string `json:"apiVersion,omitempty"`
 }
 
-// Limits bound the sum of what the machines have.
+// Limits are the maximum total capacity of the nodes.
 type Limits struct {
-	// Resources that are bounded, and by how much.
+	// Resources is the limit by resource.
 	//
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 }
 
-// Consolidation says whether machines may be given back for the sake of cost.
+// Consolidation configures consolidation of nodes.
 type Consolidation struct {
-	// Enabled says that they may.
+	// Enabled enables consolidation.
 	//
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 }
 
-// ProvisionerStatus is what became of a Provisioner.
+// ProvisionerStatus is the observed state of a Provisioner.
 type ProvisionerStatus struct {
-	// LastScaleTime is when a machine was last bought or given back.
+	// LastScaleTime is when a node was last launched or terminated.
 	//
 	// +optional
 	LastScaleTime *metav1.Time `json:"lastScaleTime,omitempty"`
 
-	// Conditions say whether the Provisioner came over whole and can be bought from.
+	// Conditions report whether the Provisioner was fully translated, and can launch nodes.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Resources is the sum of what the machines have.
+	// Resources is the total capacity of the nodes.
 	//
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 
-	// Translation says what the Provisioner became. Dovetail's own.
+	// Translation describes the resulting NodePool. Specific to Dovetail.
 	//
 	// +optional
 	Translation *Translation `json:"translation,omitempty"`
@@ -241,7 +242,7 @@ type ProvisionerStatus struct {
 
 // Translation says what a Provisioner became.
 type Translation struct {
-	// ObservedGeneration is the generation of the Provisioner that this was said of.
+	// ObservedGeneration is the translated generation of the Provisioner.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
@@ -251,25 +252,25 @@ type Translation struct {
 	// +optional
 	NodePool string `json:"nodePool,omitempty"`
 
-	// Translated lists what came over, in the order of the Provisioner's fields.
+	// Translated lists translated fields, in the order of the Provisioner.
 	//
 	// +optional
 	// +listType=atomic
 	Translated []TranslatedField `json:"translated,omitempty"`
 
-	// Untranslated lists what has no effect, in the order of the Provisioner's fields.
+	// Untranslated lists fields without effect, in the order of the Provisioner.
 	//
 	// +optional
 	// +listType=atomic
 	Untranslated []UntranslatedField `json:"untranslated,omitempty"`
 }
 
-// TranslatedField is a field of the Provisioner and where its meaning is now.
+// TranslatedField is a field of the Provisioner and its counterpart.
 type TranslatedField struct {
-	// Field of the Provisioner, such as spec.ttlSecondsAfterEmpty, or what its absence stands for.
+	// Field of the Provisioner, such as spec.ttlSecondsAfterEmpty, or its absence.
 	Field string `json:"field"`
 
-	// NodePoolField that bears it, with its value, such as spec.disruption.consolidateAfter=30s.
+	// NodePoolField is the corresponding field and value, such as spec.disruption.consolidateAfter=30s.
 	NodePoolField string `json:"nodePoolField"`
 }
 
@@ -278,6 +279,6 @@ type UntranslatedField struct {
 	// Field of the Provisioner, such as spec.kubeletConfiguration.
 	Field string `json:"field"`
 
-	// Message says why, and what to do instead.
+	// Message is the cause and the remedy.
 	Message string `json:"message"`
 }

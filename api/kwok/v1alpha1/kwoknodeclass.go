@@ -33,7 +33,7 @@ const (
 // ConditionReady of a KWOKNodeClass is True unless somebody says otherwise.
 const ConditionReady = "Ready"
 
-// KWOKNodeClass is the settings of machines that are simulated.
+// KWOKNodeClass configures simulated nodes.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
@@ -59,9 +59,9 @@ type KWOKNodeClassList struct {
 	Items []KWOKNodeClass `json:"items"`
 }
 
-// KWOKNodeClassSpec is how simulated machines behave.
+// KWOKNodeClassSpec configures simulated nodes.
 type KWOKNodeClassSpec struct {
-	// NodeRegistrationDelay is how long after it was bought a machine's Node appears, as a real machine takes time to boot.
+	// NodeRegistrationDelay is the time from the launch of an instance until its Node registers, to simulate booting.
 	//
 	// +kubebuilder:validation:Pattern=`^([0-9]+(s|m|h))+$`
 	// +kubebuilder:validation:Type=string
@@ -69,8 +69,8 @@ type KWOKNodeClassSpec struct {
 	NodeRegistrationDelay metav1.Duration `json:"nodeRegistrationDelay,omitempty"`
 }
 
-// KWOKNodeClassStatus is whether machines can be bought with the settings.
+// KWOKNodeClassStatus is the observed state of a KWOKNodeClass.
 type KWOKNodeClassStatus struct {
-	// Conditions say whether the settings can be used.
+	// Conditions report whether the node class can be used.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }

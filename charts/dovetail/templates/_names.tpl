@@ -208,14 +208,14 @@ cluster-autoscaler-status
 {{- define "dovetail.unserved" -}}
 {{- $s := .Values.settings -}}
 {{- if $s.eksControlPlane }}
-  settings.eksControlPlane: true    taken without effect: what other settings leave out is asked of EKS
+  settings.eksControlPlane: true    taken without effect: missing settings are read from EKS
 {{- end }}
 {{- if $s.enableDRA }}
   settings.enableDRA: true    devices that pods claim are counted with either value
 {{- end }}
 {{- range $gate, $on := $s.awsFeatureGates }}
 {{- if and $on (not (has $gate (list "nodeClassCEL" "rebootForRepair"))) }}
-  settings.awsFeatureGates.{{ $gate }}: true    it is not served
+  settings.awsFeatureGates.{{ $gate }}: true    it is not supported
 {{- end }}
 {{- end }}
 {{- range $gate, $on := $s.featureGates }}

@@ -36,7 +36,7 @@ import (
 
 var builtin = sync.OnceValues(catalog.Builtin)
 
-// some is the built-in catalogue with these types only.
+// some is the built-in catalog with these types only.
 func some(t testing.TB, names ...string) *catalog.Catalog {
 	all, err := builtin()
 	if err != nil {

@@ -635,9 +635,9 @@ func TestGroupClassMistakes(t *testing.T) {
 		{name: "Launch is suspended", group: &awstest.Group{Max: 3, InstanceTypes: []string{"m5.large"}, Suspended: []string{"Launch"}},
 			condition: "GroupsLaunchable", reason: "GroupNotLaunchable", says: []string{"group bad", "Launch is suspended", "resume it"}},
 		{name: "at its maximum", group: &awstest.Group{Min: 1, Max: 1, Desired: 1, InstanceTypes: []string{"m5.large"}},
-			condition: "GroupsHaveRoom", reason: "GroupAtMaximum", says: []string{"group bad", "1 machines of at most 1", "MaxSize"}},
+			condition: "GroupsHaveRoom", reason: "GroupAtMaximum", says: []string{"group bad", "desired size 1 is the maximum 1", "MaxSize"}},
 		{name: "attributes that no type has", group: &awstest.Group{Max: 3, InstanceTypes: []string{"m5.large"}, Attributes: &awstest.Attributes{MinCPUs: 1000}},
-			condition: "GroupsLaunchable", reason: "GroupNotLaunchable", says: []string{"group bad", "InstanceRequirements", "ask for less"}},
+			condition: "GroupsLaunchable", reason: "GroupNotLaunchable", says: []string{"group bad", "InstanceRequirements", "relax them"}},
 		{name: "attributes may not be asked about", group: &awstest.Group{Max: 3, InstanceTypes: []string{"m5.large"}, Attributes: &awstest.Attributes{MinCPUs: 2}},
 			spoil: func(a *account) {
 				a.fault(awstest.Fault{Kind: awstest.Deny, Action: "GetInstanceTypesFromInstanceRequirements"})
@@ -646,7 +646,7 @@ func TestGroupClassMistakes(t *testing.T) {
 		{name: "an instance refresh", group: &awstest.Group{Max: 3, InstanceTypes: []string{"m5.large"}, InstanceRefreshStatuses: []string{"InProgress"}},
 			condition: "GroupsUndisturbed", reason: "InstanceRefresh", says: []string{"group bad", "InProgress"}},
 		{name: "AZRebalance", group: &awstest.Group{Max: 3, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a", "us-east-1b"}},
-			condition: "GroupsUndisturbed", reason: "AZRebalance", says: []string{"group bad", "suspend its process AZRebalance"}},
+			condition: "GroupsUndisturbed", reason: "AZRebalance", says: []string{"group bad", "suspend process AZRebalance"}},
 		{name: "a name that is no regular expression", spec: `{"selectorTerms":[{"name":"good"}],"options":{"priorities":[{"priority":1,"names":["ok"]},{"priority":2,"names":["x","("]}]}}`,
 			condition: "GroupsResolved", reason: "InvalidPriority", says: []string{"spec.options.priorities[1].names[1]", `"("`}},
 		{name: "no term", spec: `{"selectorTerms":[]}`, condition: "GroupsResolved", reason: "InvalidSpec", says: []string{"spec.selectorTerms", "empty"}, alone: true},

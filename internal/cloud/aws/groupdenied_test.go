@@ -36,7 +36,7 @@ func TestGroupInTwoClasses(t *testing.T) {
 	groupStatus(t, p, older)
 	conditions, st := groupStatus(t, p, younger)
 	bad := conditions[dovetailv1alpha1.ConditionLaunchable]
-	const want = "group both: spec.selectorTerms[1] chooses it, and so does NodeGroupClass b, which is older and keeps it; take it out of one of the two"
+	const want = "group both: spec.selectorTerms[1] selects it, but the older NodeGroupClass b does too and keeps it; remove it from one of them"
 	if bad.Status != "False" || bad.Message != want || !conditions["Ready"].True() {
 		t.Errorf("%+v, want %q; Ready %+v", bad, want, conditions["Ready"])
 	}

@@ -104,7 +104,7 @@ func TestManagedGroupUpgraded(t *testing.T) {
 	a.fault(awstest.Fault{Kind: awstest.SlowGroup, Delay: machines.Duration(10 * time.Millisecond)}) // until the upgrade has been looked at
 	a.control("POST", "upgrade", awstest.Upgrade{Group: "eks-web-1a", Surge: 1}, nil)
 	st, g := managedStatus(t, p)
-	if cond := st[dovetailv1alpha1.ConditionUndisturbed]; g.Refresh != "UPDATING" || g.Max != 4 || cond.Reason != "NodegroupUpdate" || !strings.Contains(cond.Message, "EKS is updating its managed node group web") {
+	if cond := st[dovetailv1alpha1.ConditionUndisturbed]; g.Refresh != "UPDATING" || g.Max != 4 || cond.Reason != "NodegroupUpdate" || !strings.Contains(cond.Message, "EKS is updating managed node group web") {
 		t.Errorf("during the upgrade: %+v, %+v", g, cond)
 	}
 	if got := *a.group("eks-web-1a").MaxSize; got != 5 {

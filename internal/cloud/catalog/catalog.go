@@ -34,7 +34,7 @@ type Type struct {
 // Amounts are resources by name, in the model's units: milli-cores, bytes, whole pieces.
 type Amounts map[string]int64
 
-// BuiltinName is the name of the built-in catalogue.
+// BuiltinName is the name of the built-in catalog.
 const BuiltinName = "built-in EC2 us-east-1"
 
 //go:generate go run ./gen -in ../../../../shared/data/ec2-us-east-1.json -out ec2-us-east-1.json.gz

@@ -211,7 +211,7 @@ func TestQuantity(t *testing.T) {
 	}
 }
 
-// FuzzParse: whatever the bytes, Parse answers a catalogue that holds its invariants or an error that names the file.
+// FuzzParse: whatever the bytes, Parse answers a catalog that holds its invariants or an error that names the file.
 func FuzzParse(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.txt")
 	for _, file := range files {
@@ -224,7 +224,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := catalog.Parse("file.json", data)
 		if err != nil {
-			if !strings.HasPrefix(err.Error(), "catalogue file.json") {
+			if !strings.HasPrefix(err.Error(), "catalog file.json") {
 				t.Errorf("error doesn't name the file: %v", err)
 			}
 			return

@@ -27,7 +27,7 @@ func (p *parser) line(offset int64) int {
 }
 
 func (p *parser) errorf(offset int64, format string, args ...any) error {
-	return fmt.Errorf("catalogue %s line %d: %w", p.name, p.line(offset), fmt.Errorf(format, args...))
+	return fmt.Errorf("catalog %s line %d: %w", p.name, p.line(offset), fmt.Errorf(format, args...))
 }
 
 // jsonError says where and what. base is the offset that the error's own offset counts from.

@@ -51,7 +51,7 @@ func (l *PriceList) PriceMicro(instanceType, zone, capacityType string) (int64, 
 	return v, ok
 }
 
-// Reprice sets the prices of a list in a catalogue.
+// Reprice sets the prices of a list in a catalog.
 func (c *Catalog) Reprice(l *PriceList) {
 	for i := range c.Types {
 		for j := range c.Types[i].Offerings {
@@ -63,7 +63,7 @@ func (c *Catalog) Reprice(l *PriceList) {
 	}
 }
 
-// TypesNotIn returns the instance types of the list that a catalogue lacks, sorted.
+// TypesNotIn returns the instance types of the list that a catalog lacks, sorted.
 func (l *PriceList) TypesNotIn(c *Catalog) []string {
 	var out []string
 	for k := range l.micro {
@@ -203,7 +203,7 @@ func (p *priceParser) header(line int, row []string) ([]string, error) {
 		case !slices.Contains(priceColumns, column):
 			return nil, p.errorf(line, "header: unknown column %q; use %s, separated by commas", column, strings.Join(priceColumns, ", "))
 		case slices.Contains(columns, column):
-			return nil, p.errorf(line, "header: column %q is there twice; remove one", column)
+			return nil, p.errorf(line, "header: duplicate column %q; remove one", column)
 		}
 		columns = append(columns, column)
 	}
@@ -262,7 +262,7 @@ func (p *priceParser) json(data []byte) error {
 			case !slices.Contains(priceColumns, field):
 				return p.errorf(at, "unknown field %q; use %s", field, strings.Join(priceColumns, ", "))
 			case twice:
-				return p.errorf(at, "field %q is there twice; remove one", field)
+				return p.errorf(at, "duplicate field %q; remove one", field)
 			}
 			row[field] = string(value)
 		}

@@ -13,7 +13,7 @@ import (
 	"sort"
 )
 
-// Builtin reads the built-in catalogue: EC2 us-east-1, zones a, b and c.
+// Builtin reads the built-in catalog: EC2 us-east-1, zones a, b and c.
 func Builtin() (*Catalog, error) {
 	z, err := gzip.NewReader(bytes.NewReader(builtin))
 	if err != nil {
@@ -26,19 +26,19 @@ func Builtin() (*Catalog, error) {
 	return Parse(BuiltinName, data)
 }
 
-// Load reads a catalogue file; an empty path is the built-in catalogue.
+// Load reads a catalog file; an empty path is the built-in catalog.
 func Load(path string) (*Catalog, error) {
 	if path == "" {
 		return Builtin()
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read catalogue: %w", err)
+		return nil, fmt.Errorf("read catalog: %w", err)
 	}
 	return Parse(path, data)
 }
 
-// Parse reads a catalogue of either format: an object is ours, a list is Karpenter's KWOK instance-types file. name is what
+// Parse reads a catalog of either format: an object is ours, a list is Karpenter's KWOK instance-types file. name is what
 // errors call it.
 //
 // Ours:
@@ -77,7 +77,7 @@ func Parse(name string, data []byte) (*Catalog, error) {
 
 func (p *parser) parse() (*Catalog, error) {
 	if len(bytes.TrimSpace(p.data)) == 0 {
-		return nil, fmt.Errorf("catalogue %s: the file is empty", p.name)
+		return nil, fmt.Errorf("catalog %s: the file is empty", p.name)
 	}
 	if !json.Valid(p.data) {
 		return nil, p.jsonError(0, "", json.Unmarshal(p.data, new(json.RawMessage)))

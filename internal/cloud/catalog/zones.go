@@ -10,8 +10,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// InZones returns the catalogue as a cluster with nodes in these zones would have it. If none of the zones is one of the
-// catalogue's, the prices are of another region: each zone gets the offerings of one of the catalogue's.
+// InZones returns the catalog as a cluster with nodes in these zones would have it. If none of the zones is one of the
+// catalogue's, the prices are of another region: each zone gets the offerings of one of the catalog's.
 func (c *Catalog) InZones(zones []string) (local *Catalog, elsewhere bool) {
 	own := map[string]bool{}
 	for i := range c.Types {

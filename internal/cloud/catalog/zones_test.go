@@ -5,14 +5,14 @@ package catalog
 
 import "testing"
 
-// TestInZones: a cluster in zones that the catalogue does not have gets its offerings under the names of its own zones.
+// TestInZones: a cluster in zones that the catalog does not have gets its offerings under the names of its own zones.
 func TestInZones(t *testing.T) {
 	c, err := Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if same, elsewhere := c.InZones([]string{"us-east-1b", "z"}); elsewhere || same != c {
-		t.Error("the catalogue is changed though one of the zones is its own")
+		t.Error("the catalog is changed though one of the zones is its own")
 	}
 	local, elsewhere := c.InZones([]string{"x1", "x2", "x3", "x1", ""})
 	if !elsewhere || len(local.Types) != len(c.Types) {

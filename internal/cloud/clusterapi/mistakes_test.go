@@ -106,7 +106,7 @@ func TestMistakes(t *testing.T) {
 		}, "", ""},
 		{"pool", pool("", `"infrastructureMachineKind":"KwokMachine",`), "", ""},
 		{"pool without Machines", pool("", ""), "MachinePool default/pool: KwokMachinePool default/pool: status.infrastructureMachineKind: empty: it has no Machines, by which one node can be removed; use", ""},
-		{"pool of a cloud", pool(`"cluster.x-k8s.io/replicas-managed-by":"eks",`, `"infrastructureMachineKind":"KwokMachine",`), `MachinePool default/pool: annotation cluster.x-k8s.io/replicas-managed-by: "eks": its cloud changes its size; remove the annotation`, ""},
+		{"pool of a cloud", pool(`"cluster.x-k8s.io/replicas-managed-by":"eks",`, `"infrastructureMachineKind":"KwokMachine",`), `MachinePool default/pool: annotation cluster.x-k8s.io/replicas-managed-by: "eks": its size is managed externally; remove the annotation`, ""},
 		{"no MachinePools installed", func(a *clusterapitest.Answers) { delete(a.Texts, at+"machinepools") }, "", ""},
 		{"no Cluster", func(a *clusterapitest.Answers) { delete(a.Texts, at+"clusters/workload") }, "", "the management cluster has no Cluster default/workload; set --cluster-api-cluster to NAMESPACE/NAME"},
 		{"no Cluster API", func(a *clusterapitest.Answers) { delete(a.Texts, clusterapitest.Core) }, "", "the management cluster has no API group cluster.x-k8s.io; install Cluster API there"},
@@ -118,7 +118,7 @@ func TestMistakes(t *testing.T) {
 		}, "", `list machinesets of namespace default: machinesets.cluster.x-k8s.io is forbidden: User "u" cannot list; grant the rights that "dovetail manifests --cluster-api" prints`},
 		{"old credentials", func(a *clusterapitest.Answers) {
 			a.Errors = map[string]error{clusterapitest.Core: apierrors.NewUnauthorized("expired")}
-		}, "", "expired; the management cluster does not know these credentials: renew those of --management-kubeconfig"},
+		}, "", "expired; the management cluster rejects the credentials of --management-kubeconfig: renew them"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a, kept := fleet(2, 1)

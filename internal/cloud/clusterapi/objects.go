@@ -185,7 +185,7 @@ func remedyOf(err error) string {
 	case apierrors.IsForbidden(err):
 		return "; grant the rights that \"dovetail manifests --cluster-api\" prints, in the namespace of the Cluster object"
 	case apierrors.IsUnauthorized(err):
-		return "; the management cluster does not know these credentials: renew those of --management-kubeconfig"
+		return "; the management cluster rejects the credentials of --management-kubeconfig: renew them"
 	case apierrors.ReasonForError(err) == metav1.StatusReasonUnknown:
 		return "; if that lasts, check that the management cluster runs and that --management-kubeconfig names it"
 	}

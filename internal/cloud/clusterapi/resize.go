@@ -83,7 +83,7 @@ func (s *server) Raise(ctx context.Context, group string, _, to int64) error {
 						return err
 					}
 				}
-				return &nodegroups.CallError{Kind: cloud.Throttled, After: throttlePause, Err: fmt.Errorf("%s %s/%s grows when the deletion of Machine %s has begun", kindOf(g.resource), s.namespace, group, m.Metadata.Name)}
+				return &nodegroups.CallError{Kind: cloud.Throttled, After: throttlePause, Err: fmt.Errorf("%s %s/%s is scaled up when the deletion of Machine %s has started", kindOf(g.resource), s.namespace, group, m.Metadata.Name)}
 			}
 		}
 		if g.object.replicas() >= to {
@@ -144,7 +144,7 @@ func (s *server) End(ctx context.Context, group string, ids []string) error {
 // marked, and none may be about to be created.
 func (s *server) remove(ctx context.Context, g *sized, pick []*object) error {
 	if int64(len(g.machines)) < g.object.replicas() {
-		return &nodegroups.CallError{Kind: cloud.Throttled, After: throttlePause, Err: fmt.Errorf("%s %s/%s has %d of %d Machines; it shrinks when the others are created", kindOf(g.resource), s.namespace, g.object.Metadata.Name, len(g.machines), g.object.replicas())}
+		return &nodegroups.CallError{Kind: cloud.Throttled, After: throttlePause, Err: fmt.Errorf("%s %s/%s has %d of %d Machines; it is scaled down when the others exist", kindOf(g.resource), s.namespace, g.object.Metadata.Name, len(g.machines), g.object.replicas())}
 	}
 	var stay int64
 	var removed []string

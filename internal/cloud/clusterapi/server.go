@@ -157,7 +157,7 @@ func kindOf(resource string) string {
 // managed returns who else sets the size of a group; empty: nobody does.
 func (s *server) managed(resource string, o, owner *object) string {
 	if by, ok := o.Metadata.Annotations[annotationManagedBy]; ok && resource == resourcePools {
-		return fmt.Sprintf("MachinePool %s/%s: annotation %s: %q: its cloud changes its size; remove the annotation, or the two sizes that make it a group", s.namespace, o.Metadata.Name, annotationManagedBy, by)
+		return fmt.Sprintf("MachinePool %s/%s: annotation %s: %q: its size is managed externally; remove the annotation, or those for minimum and maximum size", s.namespace, o.Metadata.Name, annotationManagedBy, by)
 	}
 	field, label, list := "machineDeployments", labelTopologyDeployment, owner.Spec.Topology.Workers.MachineDeployments
 	if resource == resourcePools {

@@ -24,7 +24,7 @@ func (s *server) Describe(ctx context.Context, group string) (nodegroups.Descrip
 	res, err := call(ctx, s, "NodeGroupTemplateNodeInfo", s.client.NodeGroupTemplateNodeInfo, &protocol.NodeGroupTemplateNodeInfoRequest{Id: group})
 	switch {
 	case isUnimplemented(err):
-		return problem("the server does not implement NodeGroupTemplateNodeInfo, so what its nodes are is not known")
+		return problem("the server does not implement NodeGroupTemplateNodeInfo, so its node capacity is unknown")
 	case err != nil:
 		return nodegroups.Description{}, err
 	}
@@ -58,7 +58,7 @@ func (s *server) price(ctx context.Context, group string, node *corev1.Node) (in
 	case isUnimplemented(err):
 		return 0, nil
 	case isRefusal(err):
-		s.log.Warn("the server does not return the price of a node group", "group", group, "error", err)
+		s.log.Warn("the server did not return the price of a node group", "group", group, "error", err)
 		return 0, nil
 	case err != nil:
 		return 0, err
@@ -82,14 +82,14 @@ func (s *server) readOptions(ctx context.Context, group string, into *nodegroups
 	case isUnimplemented(err):
 		return nil
 	case isRefusal(err):
-		s.log.Warn("the server does not return the options of a node group; using those of its NodeGroupClass", "group", group, "error", err)
+		s.log.Warn("the server did not return the options of a node group; using those of its NodeGroupClass", "group", group, "error", err)
 		return nil
 	case err != nil:
 		return err
 	}
 	o := res.GetNodeGroupAutoscalingOptions()
 	if o.GetZeroOrMaxNodeScaling() {
-		into.Problem = "the server says that it has either no machine or as many as it may (zeroOrMaxNodeScaling), which is not supported"
+		into.Problem = "zeroOrMaxNodeScaling is not supported: the group can't be scaled one node at a time"
 	}
 	share := func(field string, v float64) *int32 {
 		if v > 0 && v <= 1 {

@@ -66,7 +66,7 @@ func (s *server) Groups(ctx context.Context) ([]nodegroups.Group, error) {
 	for _, g := range res.NodeGroups {
 		one := nodegroups.Group{Name: g.GetId(), Min: int64(max(g.GetMinSize(), 0)), Max: int64(g.GetMaxSize())}
 		if one.Max < one.Min {
-			one.Problem = fmt.Sprintf("the server says that it may have %d to %d machines", g.GetMinSize(), g.GetMaxSize())
+			one.Problem = fmt.Sprintf("the server returned minimum size %d above maximum size %d", g.GetMinSize(), g.GetMaxSize())
 		}
 		out = append(out, one)
 	}

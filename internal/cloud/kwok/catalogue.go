@@ -18,7 +18,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// current is the copy, refreshed when it is old. A cloud that can't be asked leaves the old one in use: the catalogue hardly
+// current is the copy, refreshed when it is old. A cloud that can't be asked leaves the old one in use: the catalog hardly
 // ever changes, and a launch will say what is wrong.
 func (p *Provider) current(ctx context.Context) (catalogue, error) {
 	var c catalogue

@@ -183,7 +183,7 @@ func (t *table) Names() []string {
 	return append([]string(nil), t.names...)
 }
 
-// TestOfferingsAreTheCatalogue holds what comes over the wire against the catalogue itself.
+// TestOfferingsAreTheCatalogue holds what comes over the wire against the catalog itself.
 func TestOfferingsAreTheCatalogue(t *testing.T) {
 	all, err := catalog.Builtin()
 	if err != nil {
@@ -241,7 +241,7 @@ func TestNodeClass(t *testing.T) {
 	}
 }
 
-// TestUnreachable: a cloud that is not there is an Unknown error that says where it was looked for; once the catalogue is known,
+// TestUnreachable: a cloud that is not there is an Unknown error that says where it was looked for; once the catalog is known,
 // it stays in use.
 func TestUnreachable(t *testing.T) {
 	p := kwok.New("http://127.0.0.1:1", http.DefaultClient, newTable(), cloud.Wall{})

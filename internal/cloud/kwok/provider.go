@@ -58,7 +58,7 @@ const (
 	Kind  = "KWOKNodeClass"
 )
 
-// Refresh is how old the copy of the catalogue may be.
+// Refresh is how old the copy of the catalog may be.
 const Refresh = 10 * time.Second
 
 // Resources is the table of resource names that all vectors use.

@@ -80,7 +80,7 @@ type LaunchRequest struct {
 	Types             []string            `json:"types"`
 	Zones             []string            `json:"zones,omitempty"`
 	CapacityTypes     []string            `json:"capacityTypes,omitempty"`
-	Prices            []PricedOffering    `json:"prices,omitempty"`           // by which the cheapest is taken, where they differ from the catalogue's
+	Prices            []PricedOffering    `json:"prices,omitempty"`           // by which the cheapest is taken, where they differ from the catalog's
 	Unavailable       []cloud.OfferingKey `json:"unavailable,omitempty"`      // not to be taken: they had no capacity a moment ago
 	RegistrationDelay Duration            `json:"registrationDelay,omitzero"` // before the boot delay of the server
 	Labels            model.Labels        `json:"labels,omitempty"`           // of the node, beside the offering's
@@ -173,7 +173,7 @@ type BaseNode struct {
 	Zone         string `json:"zone,omitempty"` // default: the first
 }
 
-// OfferingList is the catalogue.
+// OfferingList is the catalog.
 type OfferingList struct {
 	Catalog    string         `json:"catalog"`
 	Region     string         `json:"region,omitempty"`
@@ -181,7 +181,7 @@ type OfferingList struct {
 	Types      []InstanceType `json:"types"`
 }
 
-// InstanceType is a type of the catalogue.
+// InstanceType is a type of the catalog.
 type InstanceType struct {
 	Name        string            `json:"name"`
 	Labels      model.Labels      `json:"labels"`
@@ -196,7 +196,7 @@ type Offering struct {
 	CapacityType string       `json:"capacityType"`
 	PriceMicro   int64        `json:"priceMicroUSDPerHour"`
 	Modelled     bool         `json:"priceModelled,omitempty"`
-	Available    bool         `json:"available"` // as the catalogue has it; running out of capacity is found out by launching
+	Available    bool         `json:"available"` // as the catalog has it; running out of capacity is found out by launching
 	Labels       model.Labels `json:"labels,omitempty"`
 }
 

@@ -111,7 +111,7 @@ func (p *Provider) adopt(ctx context.Context, s *selected, r *cloud.LaunchReques
 		case ended || at < 0 || !members[at].Running:
 			refused = errUnknownMachine
 		case owned && have.UID != r.ClaimUID:
-			refused = &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("machine %s is that of claim %s", id, have.Name)}
+			refused = &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("instance %s belongs to NodeClaim %s", id, have.Name)}
 		case !owned && !g.isAdoptable(id): // it came after the list that this claim was made by
 			refused = &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("machine %s is reserved for a NodeClaim that waits for node group %s, or is about to be removed", id, group)}
 		default:

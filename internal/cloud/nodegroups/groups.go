@@ -137,7 +137,7 @@ func (p *Provider) readGroups(ctx context.Context) (*snapshot, error) {
 		i := &groupInfo{Group: g, label: labelOf(g.Name), target: f.target, template: f.template}
 		switch {
 		case f.busy:
-			i.silent = "the server has not answered yet how many machines it is to have; it is used again as soon as the server does"
+			i.silent = "the server has not returned its target size yet; the group is used when it does"
 		case f.err != nil:
 			i.silent = f.err.Error()
 			if failed == nil || kindOf(f.err) == cloud.Throttled {

@@ -76,7 +76,7 @@ func (p *Provider) launch(ctx context.Context, r *cloud.LaunchRequest) (cloud.La
 		}
 	}
 	if len(options) == 0 {
-		return cloud.LaunchResult{}, &cloud.Error{Kind: cloud.Denied, Err: fmt.Errorf("no group of %s %s offers anything for requirements %s that holds %s", s.class.Kind, s.class.Name, r.Requirements, r.Requests.Format(model.FixedNames()))}
+		return cloud.LaunchResult{}, &cloud.Error{Kind: cloud.Denied, Err: fmt.Errorf("no offering of the groups of %s %s matches requirements %s and fits %s", s.class.Kind, s.class.Name, r.Requirements, r.Requests.Format(model.FixedNames()))}
 	}
 	var missing []cloud.OfferingKey
 	for _, o := range options {
@@ -109,7 +109,7 @@ func (p *Provider) launch(ctx context.Context, r *cloud.LaunchRequest) (cloud.La
 	defer p.mu.Unlock()
 	out := &cloud.Error{Kind: cloud.InsufficientCapacity, Offerings: sortedKeys(append(p.refused[r.ClaimUID], missing...)), Err: p.why[r.ClaimUID]}
 	if out.Err == nil {
-		out.Err = errors.New("no group that the claim allows had capacity a moment ago")
+		out.Err = errors.New("all groups that the NodeClaim allows recently had no capacity")
 	}
 	delete(p.refused, r.ClaimUID)
 	delete(p.why, r.ClaimUID)
@@ -162,7 +162,7 @@ func sortedKeys(keys []cloud.OfferingKey) []cloud.OfferingKey {
 
 // confirm answers for a claim that has a machine.
 func (p *Provider) confirm(ctx context.Context, s *selected, types []*model.InstanceType, r *cloud.LaunchRequest, group, id string, m machine) (cloud.LaunchResult, error) {
-	ended := &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("its machine %s has ended", id)}
+	ended := &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("its instance %s was terminated", id)}
 	if m.Ending {
 		return cloud.LaunchResult{}, ended
 	}

@@ -267,7 +267,7 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Memb
 		_, id, _ := r.ownerOf(a.uid)
 		switch _, ended := r.Ended[a.uid]; {
 		case ended:
-			answers[a.uid] = outcome{err: &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("its machine has ended")}}
+			answers[a.uid] = outcome{err: &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("its instance was terminated")}}
 		case id != "":
 			answers[a.uid] = outcome{id: id}
 		case r.groupOf(a.uid) != "" && r.groupOf(a.uid) != name: // the same claim, asked for twice at once, waits for another group

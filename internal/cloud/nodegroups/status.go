@@ -48,7 +48,7 @@ func (p *Provider) ClassStatus(ctx context.Context, class cloud.NodeClass) (clou
 			unusable = append(unusable, "group "+g.Name+": "+g.problem())
 		case g.target >= g.Max:
 			usable++
-			full = append(full, fmt.Sprintf("group %s should have %d machines of at most %d (its own maximum, or that of its node class); raise that for more", g.Name, g.target, g.Max))
+			full = append(full, fmt.Sprintf("group %s: desired size %d is the maximum %d (of the group or its node class); raise it to launch more", g.Name, g.target, g.Max))
 		default:
 			usable++
 		}

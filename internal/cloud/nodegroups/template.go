@@ -83,7 +83,7 @@ func (p *Provider) readTemplate(name string, d Description) *template {
 		for name, q := range x.from {
 			v, err := catalog.ParseQuantity(string(name), q.String())
 			if err != nil || v < 0 {
-				t.problem = fmt.Sprintf("the server's template node: resource %s: %s is no amount", name, q.String())
+				t.problem = fmt.Sprintf("the server's template node: resource %s: %s is not a valid amount", name, q.String())
 				return t
 			}
 			*x.to = x.to.With(p.resources.Dim(string(name)), v)

@@ -172,7 +172,7 @@ func (m *Model) Launch(r machines.LaunchRequest, now time.Time) machines.LaunchR
 	}
 	allowed := m.choices(r.Types, r.Zones, r.CapacityTypes, r.Prices)
 	if len(allowed) == 0 {
-		return fail(cloud.Denied, "the catalogue has no offering with type in %s, zone in %s and capacity type in %s", listed(r.Types), listed(r.Zones), listed(r.CapacityTypes))
+		return fail(cloud.Denied, "the catalog has no offering with type in %s, zone in %s and capacity type in %s", listed(r.Types), listed(r.Zones), listed(r.CapacityTypes))
 	}
 	var took *choice
 	struck := map[*activeFault]bool{}

@@ -17,7 +17,7 @@ func Quantities(a catalog.Amounts) map[string]string {
 	return out
 }
 
-// offeringList is the catalogue on the wire.
+// offeringList is the catalog on the wire.
 func offeringList(c *catalog.Catalog) machines.OfferingList {
 	list := machines.OfferingList{Catalog: c.Name, Region: c.Region, PricesAsOf: c.PricesAsOf, Types: make([]machines.InstanceType, len(c.Types))}
 	for i, t := range c.Types {

@@ -23,7 +23,7 @@ const nodesAtOnce = 64
 // Open replays the journal. Machines of an earlier life go on from where they were when Serve begins.
 func Open(cfg Config, maker NodeMaker) (*Server, error) {
 	if cfg.Catalog == nil || maker == nil || cfg.Journal == "" {
-		return nil, errors.New("open machines: need a catalogue, a node maker and a journal")
+		return nil, errors.New("open machines: need a catalog, a node maker and a journal")
 	}
 	if err := cfg.Settings.Validate(); err != nil {
 		return nil, err

@@ -84,7 +84,7 @@ func (an *Answers) History(ctx context.Context, subject string, since time.Durat
 	if len(h.Entries) == 0 && subject != "" && len(an.ledger.All(about)) == 0 {
 		var none *plan.NoSuchObject
 		if _, err := an.Why(ctx, subject); errors.As(err, &none) {
-			return nil, fmt.Errorf("%w, and nothing was decided about one in the last week", none)
+			return nil, fmt.Errorf("%w, and there are no decisions about it in the last week", none)
 		}
 	}
 	return h, nil
@@ -108,7 +108,7 @@ func (an *Answers) Why(ctx context.Context, subject string) (plan.Answer, error)
 		a, err = explain.WhyEnded(p, now), nil
 	}
 	if others := an.loop.StandsDownFor(); len(others) > 0 && err == nil {
-		a.Facts = slices.Insert(a.Facts, 0, plan.Fact{Name: "standing down", Value: "nothing is launched or disrupted while another autoscaler is running: " + strings.Join(others, "; ")})
+		a.Facts = slices.Insert(a.Facts, 0, plan.Fact{Name: "passive", Value: "nothing is launched or disrupted while another autoscaler is running: " + strings.Join(others, "; ")})
 	}
 	return a, err
 }

@@ -145,7 +145,7 @@ func (d *Keeper) Sample(now time.Time, snap *model.Snapshot) (next time.Time) {
 	}
 	d.due = now.Truncate(time.Minute).Add(time.Minute)
 	if !d.sampling.CompareAndSwap(false, true) {
-		d.log.Warn("a minute of demand was not recorded: recording the minute before takes longer than a minute")
+		d.log.Warn("a minute of demand was not recorded: recording the previous minute took too long")
 		return d.due
 	}
 	go func() {

@@ -32,7 +32,7 @@ func TestHeadroomMetrics(t *testing.T) {
 # TYPE dovetail_headroom_cost_usd_per_hour gauge
 dovetail_headroom_cost_usd_per_hour{headroom="a",namespace="shop"} 1.5
 dovetail_headroom_cost_usd_per_hour{headroom="r",namespace="shop"} 0
-# HELP dovetail_headroom_forecast_pods Forecast number of additional pods while a node boots.
+# HELP dovetail_headroom_forecast_pods Forecast rise in pods within a node's startup time.
 # TYPE dovetail_headroom_forecast_pods gauge
 dovetail_headroom_forecast_pods{headroom="a",namespace="shop"} 7
 dovetail_headroom_forecast_pods{headroom="r",namespace="shop"} 7
@@ -40,7 +40,7 @@ dovetail_headroom_forecast_pods{headroom="r",namespace="shop"} 7
 # TYPE dovetail_headroom_held_pods gauge
 dovetail_headroom_held_pods{headroom="a",namespace="shop"} 10
 dovetail_headroom_held_pods{headroom="r",namespace="shop"} 0
-# HELP dovetail_headroom_pods_last_week Pods by which demand rose in the last seven days, by result: hit (capacity was held for them) or miss.
+# HELP dovetail_headroom_pods_last_week Pods added by spikes in the last seven days, by result: hit (capacity was held) or miss.
 # TYPE dovetail_headroom_pods_last_week gauge
 dovetail_headroom_pods_last_week{headroom="a",namespace="shop",result="hit"} 90
 dovetail_headroom_pods_last_week{headroom="a",namespace="shop",result="miss"} 10

@@ -90,11 +90,11 @@ func newConditionFamilies(r registrar, prefix string, buckets []float64, labels 
 	with := func(own ...string) []string { return append(own, labels...) }
 	return &conditionFamilies{
 		transitions: r.count(prefix+"status_condition_transitions_total", "Changes of a condition's status.", with("type", "status", "reason")...),
-		time:        r.hist(prefix+"status_condition_transition_seconds", "How long a condition had the status that it left.", buckets, with("type", "status", "to_status")...),
-		termination: r.hist(prefix+"termination_duration_seconds", "Time from an object's deletion to its end.", buckets, with()...),
+		time:        r.hist(prefix+"status_condition_transition_seconds", "How long a condition had its previous status.", buckets, with("type", "status", "to_status")...),
+		termination: r.hist(prefix+"termination_duration_seconds", "Time from the deletion of an object until it is gone.", buckets, with()...),
 		count:       prometheus.NewDesc(prefix+"status_condition_count", "1 for each condition that an object has.", with("namespace", "name", "type", "status", "reason"), nil),
-		status:      prometheus.NewDesc(prefix+"status_condition_current_status_seconds", "Since when a condition has its status.", with("namespace", "name", "type", "status", "reason"), nil),
-		terminating: prometheus.NewDesc(prefix+"termination_current_time_seconds", "Since when an object is being deleted.", with("namespace", "name"), nil),
+		status:      prometheus.NewDesc(prefix+"status_condition_current_status_seconds", "Time since the condition's last transition, in seconds.", with("namespace", "name", "type", "status", "reason"), nil),
+		terminating: prometheus.NewDesc(prefix+"termination_current_time_seconds", "Time since an object's deletion was requested, in seconds.", with("namespace", "name"), nil),
 	}
 }
 

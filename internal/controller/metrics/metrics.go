@@ -165,7 +165,7 @@ func newSchedulerMetrics(r registrar) schedulerMetrics {
 		unplaceable: r.gauge("karpenter_scheduler_unschedulable_pods_count", "Pods that the last decision could not place.", "controller"),
 		binpacking:  r.hist(old+"binpacking_duration_seconds", "Duration of a decision with pending pods, for each NodePool in which it launched nodes.", durationBuckets(), "provisioner"),
 		scheduling:  r.hist(old+"scheduling_duration_seconds", "Duration of a decision with pending pods, for each NodePool in which it launched nodes.", durationBuckets(), "provisioner"),
-		bind:        prometheus.NewHistogram(prometheus.HistogramOpts{Name: old + "bind_duration_seconds", Help: "Time of calls that bind a pod.", Buckets: durationBuckets()}),
+		bind:        prometheus.NewHistogram(prometheus.HistogramOpts{Name: old + "bind_duration_seconds", Help: "Duration of calls that bind a pod.", Buckets: durationBuckets()}),
 	}
 	r.MustRegister(m.bind)
 	return m
@@ -173,15 +173,15 @@ func newSchedulerMetrics(r registrar) schedulerMetrics {
 
 func newDisruptionMetrics(r registrar) disruptionMetrics {
 	m := disruptionMetrics{
-		evaluation:      r.hist("karpenter_voluntary_disruption_decision_evaluation_duration_seconds", "Duration of a decision, which covers all reasons.", durationBuckets(), "reason", "consolidation_type"),
+		evaluation:      r.hist("karpenter_voluntary_disruption_decision_evaluation_duration_seconds", "Duration of a decision. Each decision evaluates all reasons.", durationBuckets(), "reason", "consolidation_type"),
 		decisions:       r.count("karpenter_voluntary_disruption_decisions_total", "Disruption commands started.", "decision", "reason", "consolidation_type"),
 		decisionsByPool: r.count("karpenter_voluntary_disruption_decisions_by_nodepool_total", "Disruption commands started, by NodePool of their nodes.", "nodepool", "decision", "reason", "consolidation_type"),
 		terminateFirst:  r.count("karpenter_voluntary_disruption_terminate_first_decisions_total", "Disruption commands started that terminate a node before its replacement is launched.", "nodepool", "reason", "terminate_first_reason"),
 		queueFailures:   r.count("karpenter_voluntary_disruption_queue_failures_total", "Nodes whose disruption command was cancelled.", "decision", "reason", "consolidation_type"),
 		timeouts:        r.count("karpenter_voluntary_disruption_consolidation_timeouts_total", "Always 0: the search for consolidation is limited by work, not by time.", "consolidation_type"),
 		notValid:        r.count("karpenter_voluntary_disruption_failed_validations_total", "Nodes of disruption commands that failed verification.", "consolidation_type"),
-		moves:           r.count("karpenter_consolidation_moves_total", "Consolidations that were started or rejected by policy Balanced, for each of their NodePools.", "decision", "nodepool", "policy"),
-		score:           r.hist("karpenter_consolidation_score", "Score of consolidations under policy Balanced; 0.5 or more is allowed.", []float64{.1, .25, .33, .5, .75, 1, 1.5, 2, 5, 10}, "decision", "nodepool", "policy"),
+		moves:           r.count("karpenter_consolidation_moves_total", "Consolidations started, or rejected by policy Balanced, counted for each NodePool.", "decision", "nodepool", "policy"),
+		score:           r.hist("karpenter_consolidation_score", "Score of consolidations under policy Balanced. The minimum is 0.5.", []float64{.1, .25, .33, .5, .75, 1, 1.5, 2, 5, 10}, "decision", "nodepool", "policy"),
 	}
 	for _, kind := range []string{"multi", "single"} {
 		m.timeouts.WithLabelValues(kind)
@@ -192,17 +192,17 @@ func newDisruptionMetrics(r registrar) disruptionMetrics {
 func newOwnMetrics(r registrar) ownMetrics {
 	m := ownMetrics{
 		plansRefused: prometheus.NewCounter(prometheus.CounterOpts{Name: "dovetail_plans_refused_total", Help: "Plans with a part that failed verification; that part was not carried out."}),
-		partsRefused: r.count("dovetail_plan_parts_refused_total", "Parts of plans that were dropped because they failed verification or planning them failed, by unit (pod, nodeclaim, node, class, nodepool, cost, plan) and NodePool.",
+		partsRefused: r.count("dovetail_plan_parts_refused_total", "Parts of plans dropped because planning or verification failed, by unit (pod, nodeclaim, node, class, nodepool, cost, plan) and NodePool.",
 			"unit", "nodepool"),
 		decisionsFailed: prometheus.NewCounter(prometheus.CounterOpts{Name: "dovetail_decisions_failed_total", Help: "Decisions that failed because of a bug in Dovetail; nothing was launched or disrupted for the affected objects."}),
 		movesRefused:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_moves_refused_total", Help: "Disruption commands that failed verification and were not carried out."}, []string{"reason"}),
-		bindings:        prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_bindings_total", Help: "Pods bound to nodes, by result: bound, conflict (already bound or being deleted), gone, refused (by admission), error, unfit (rejected by a filter of kube-scheduler, so not tried)."}, []string{"result"}),
+		bindings:        prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_bindings_total", Help: "Bindings of pods to nodes, by result: bound, conflict (already bound or being deleted), gone, refused (by admission), error, unfit (rejected by a kube-scheduler filter, not tried)."}, []string{"result"}),
 		unusedLaunches:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_unused_launches_total", Help: "Launches whose pods never ran on the launched node, by NodePool and most likely cause."}, []string{"nodepool", "cause"}),
 		unusedDollars:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "dovetail_unused_launch_dollars_total", Help: "Cost of unused launches in dollars, by NodePool."}, []string{"nodepool"}),
 		planCost:        prometheus.NewGauge(prometheus.GaugeOpts{Name: "dovetail_plan_cost_usd_per_hour", Help: "Price of the nodes of the last plan that launched any, in dollars per hour."}),
 		standingBy:      prometheus.NewGauge(prometheus.GaugeOpts{Name: "dovetail_standing_down", Help: "Number of other running autoscalers. Above 0, nothing is launched or disrupted."}),
-		planBound:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "dovetail_plan_lower_bound_usd_per_hour", Help: "Proven lower bound on that price."}),
-		planGap:         prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dovetail_plan_gap_ratio", Help: "Cost over bound, minus one, of plans that launched nodes.", Buckets: []float64{.001, .003, .01, .02, .05, .1, .2, .5, 1, 2}}),
+		planBound:       prometheus.NewGauge(prometheus.GaugeOpts{Name: "dovetail_plan_lower_bound_usd_per_hour", Help: "Proven lower bound on dovetail_plan_cost_usd_per_hour."}),
+		planGap:         prometheus.NewHistogram(prometheus.HistogramOpts{Name: "dovetail_plan_gap_ratio", Help: "Relative gap between cost and lower bound of plans that launched nodes.", Buckets: []float64{.001, .003, .01, .02, .05, .1, .2, .5, 1, 2}}),
 	}
 	r.MustRegister(m.plansRefused, m.decisionsFailed, m.movesRefused, m.bindings, m.unusedLaunches, m.unusedDollars, m.planCost, m.standingBy, m.planBound, m.planGap)
 	return m

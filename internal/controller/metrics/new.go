@@ -21,18 +21,18 @@ func New(to prometheus.Registerer, version string, provider cloud.Traits) *Metri
 		created:       r.count("karpenter_nodeclaims_created_total", "NodeClaims created.", "reason", "nodepool", "min_values_relaxed"),
 		disrupted:     r.count("karpenter_nodeclaims_disrupted_total", "NodeClaims deleted by Dovetail.", "reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
 		unhealthy:     r.count("karpenter_nodeclaims_unhealthy_disrupted_total", "NodeClaims deleted because their node was unhealthy.", "condition", "nodepool", "capacity_type", "image_id", "termination_mode"),
-		podsDisrupted: r.count("karpenter_pods_disruption_initiated_total", "Pods on nodes of deleted NodeClaims, without pods of DaemonSets.", "reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
+		podsDisrupted: r.count("karpenter_pods_disruption_initiated_total", "Pods on nodes of deleted NodeClaims, excluding DaemonSet pods.", "reason", "nodepool", "capacity_type", "consolidation_policy", "termination_mode"),
 	}
 	rebootBuckets := prometheus.ExponentialBuckets(10, 2, 8)
-	m.nodeClaims.reboots = r.count("karpenter_nodes_reboots_total", "Nodes rebooted to repair them, by how that ended: succeeded, provider_error (the cloud was not asked in time, or refused) or recovery_timeout (the node was not back in time).", "result")
-	m.nodeClaims.rebootDuration = r.hist("karpenter_nodes_reboot_duration_seconds", "Time from the decision to reboot a node to the end of that.", rebootBuckets, "result")
-	m.nodeClaims.rebootRecovery = r.hist("karpenter_nodes_reboot_recovery_duration_seconds", "Time from the reboot of a node until it was back.", rebootBuckets).WithLabelValues()
+	m.nodeClaims.reboots = r.count("karpenter_nodes_reboots_total", "Reboots of nodes for repair, by result: succeeded, provider_error (the request failed or was not sent in time) or recovery_timeout (the node did not recover in time).", "result")
+	m.nodeClaims.rebootDuration = r.hist("karpenter_nodes_reboot_duration_seconds", "Time from the decision to reboot a node until the reboot succeeded or failed.", rebootBuckets, "result")
+	m.nodeClaims.rebootRecovery = r.hist("karpenter_nodes_reboot_recovery_duration_seconds", "Time from the reboot of a node until it was Ready again.", rebootBuckets).WithLabelValues()
 	m.disruption = newDisruptionMetrics(r)
 	m.cloud = cloudMetrics{
 		provider:            provider.Name,
-		duration:            r.hist("karpenter_cloudprovider_duration_seconds", "Time of calls to the cloud.", durationBuckets(), "controller", "method", "provider"),
+		duration:            r.hist("karpenter_cloudprovider_duration_seconds", "Duration of calls to the cloud.", durationBuckets(), "controller", "method", "provider"),
 		errors:              r.count("karpenter_cloudprovider_errors_total", "Calls to the cloud that failed.", "controller", "method", "provider", "error", "nodepool"),
-		launchFailures:      r.count("karpenter_cloudprovider_instance_launch_failures_total", "Failed launches, by offering if the cloud names it.", "zone", "zone_id", "capacity_type", "reason"),
+		launchFailures:      r.count("karpenter_cloudprovider_instance_launch_failures_total", "Failed launches, by offering if the cloud reports it.", "zone", "zone_id", "capacity_type", "reason"),
 		terminationFailures: r.count("karpenter_cloudprovider_instance_termination_failures_total", "Failed terminations.", "zone", "zone_id"),
 	}
 	m.interruptions = interruptionMetrics{
@@ -45,7 +45,7 @@ func New(to prometheus.Registerer, version string, provider cloud.Traits) *Metri
 	m.podsDrained = r.count("karpenter_pods_drained_total", "Pods evicted from nodes that are drained.", "reason")
 	m.nodeCount = r.gauge("karpenter_cluster_state_node_count", "Number of nodes.").WithLabelValues()
 	m.synced = r.gauge("karpenter_cluster_state_synced", "1 if the cluster has been read.").WithLabelValues()
-	m.poolUsage = r.gauge("karpenter_nodepools_usage", "Capacity in use, in the base unit of the resource.", "resource_type", "nodepool")
+	m.poolUsage = r.gauge("karpenter_nodepools_usage", "Total capacity of the nodes of a NodePool, in the base unit of the resource.", "resource_type", "nodepool")
 	m.poolLimit = r.gauge("karpenter_nodepools_limit", "spec.limits, in the base unit of the resource.", "resource_type", "nodepool")
 	m.ours = newOwnMetrics(r)
 	m.work = newWorkMetrics(to)

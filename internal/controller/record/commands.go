@@ -45,10 +45,10 @@ func (rec *Recorder) recordMoves(now time.Time, out *decide.Output) {
 				Type: u.Node.Labels["node.kubernetes.io/instance-type"], Micro: u.PriceMicro, Before: rec.claims.cost, After: rec.claims.cost})
 			text := fmt.Sprintf("%s: removing %s, launching %d; $%s/h becomes $%s/h", m.Cause, model.Count(len(m.Candidates), "node"), len(m.Replacements), model.Dollars(m.OldMicroPerHour), model.Dollars(m.NewMicroPerHour))
 			if m.TerminateFirst != "" {
-				text = fmt.Sprintf("%s: removing 1 node; its replacement is launched when it is gone, because nothing else leaves capacity for it", m.Cause)
+				text = fmt.Sprintf("%s: removing 1 node; its replacement is launched afterwards, because there is no other capacity for it", m.Cause)
 			}
 			if all := m.Batch; all.SavingBoundMicroPerHour > 0 {
-				text += fmt.Sprintf("; all commands that start now save $%s/h, of at most $%s/h that evicting %s could save", model.Dollars(all.SavingMicroPerHour), model.Dollars(all.SavingBoundMicroPerHour), model.Count(all.Evictions, "pod"))
+				text += fmt.Sprintf("; all disruptions started now save $%s/h (at most $%s/h possible by evicting %s)", model.Dollars(all.SavingMicroPerHour), model.Dollars(all.SavingBoundMicroPerHour), model.Count(all.Evictions, "pod"))
 			}
 			rec.events.Event("NodeClaim", "", u.Claim.Name, u.Claim.UID, false, "DisruptionLaunching", text)
 			if m.Cause == plan.Underutilized && u.Pool.ConsolidationPolicy == "Balanced" {
@@ -103,5 +103,5 @@ func (rec *Recorder) refuseMove(now time.Time, m approve.RefusedMove) {
 		rec.ledger.Add(ledger.Entry{At: now, Kind: "verify", Subject: "node/" + u.Node.Name, Why: []plan.Reason{{Code: m.Cause, Pool: u.Pool.Name, Command: m.ID}},
 			Outcome: "refused: " + m.Err.Error()})
 	}
-	rec.log.Error("disruption command failed verification: none of it is done", "command", m.ID, "why", string(m.Cause), "names", names, "violations", m.Err.Error())
+	rec.log.Error("disruption command failed verification and is not carried out; this is a bug in Dovetail", "command", m.ID, "why", string(m.Cause), "names", names, "violations", m.Err.Error())
 }

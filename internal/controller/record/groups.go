@@ -119,9 +119,9 @@ func (ge *groupEvents) tellTimedOut(c *model.Claim, why plan.Reason) {
 	if c.NodeGroup() == "" || why.Code != plan.LaunchTimeout && why.Code != plan.RegistrationTimeout {
 		return
 	}
-	ge.tellStatus(true, "ScaleUpTimedOut", fmt.Sprintf("Scale-up of group %s timed out: no node came within %s", c.NodeGroup(), plan.DetailOf[plan.OfTimeout](why).Within))
+	ge.tellStatus(true, "ScaleUpTimedOut", fmt.Sprintf("Scale-up of group %s timed out: no node registered within %s", c.NodeGroup(), plan.DetailOf[plan.OfTimeout](why).Within))
 	if c.ProviderID != "" {
-		ge.tellStatus(false, "DeleteUnregistered", fmt.Sprintf("Ending instance %s of group %s, of which no node came", c.ProviderID, c.NodeGroup()))
+		ge.tellStatus(false, "DeleteUnregistered", fmt.Sprintf("Terminating instance %s of group %s: no node registered", c.ProviderID, c.NodeGroup()))
 	}
 }
 
@@ -274,13 +274,13 @@ func (ge *groupEvents) tellScaleDown(c *model.Claim, why plan.Reason) {
 // tellScaleDownFailed tells a node that it stays, though it was to go.
 func (ge *groupEvents) tellScaleDownFailed(c *model.Claim, cause plan.Code, why string) {
 	if groupstatus.ScaleDownReason(cause) != "" && c.NodeGroup() != "" && c.NodeName != "" {
-		ge.events.Event("Node", "", c.NodeName, "", true, "ScaleDownFailed", fmt.Sprintf("Scale-down of node %s was taken back: %s", c.NodeName, why))
+		ge.events.Event("Node", "", c.NodeName, "", true, "ScaleDownFailed", fmt.Sprintf("Scale-down of node %s was cancelled: %s", c.NodeName, why))
 	}
 }
 
 // tellEvicted tells a pod that it was evicted because its node goes.
 func (ge *groupEvents) tellEvicted(c *model.Claim, cause plan.Code, a plan.Evict) {
 	if groupstatus.ScaleDownReason(cause) != "" && c.NodeGroup() != "" {
-		ge.events.Event("Pod", a.Namespace, a.Pod, a.UID, false, "ScaleDown", fmt.Sprintf("Evicted for the scale-down of node %s, of group %s", a.Node, c.NodeGroup()))
+		ge.events.Event("Pod", a.Namespace, a.Pod, a.UID, false, "ScaleDown", fmt.Sprintf("Evicted: node %s of group %s is scaled down", a.Node, c.NodeGroup()))
 	}
 }

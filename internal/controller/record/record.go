@@ -42,7 +42,7 @@ func (rec *Recorder) Output(now time.Time, snap *model.Snapshot, out *decide.Out
 		case plan.UpdateClaim:
 			rec.recordUpdate(a)
 		case plan.Restart:
-			rec.log.Info("restart deployment", "deployment", a.Namespace+"/"+a.Deployment, "pod", a.Pod, "node", a.Node)
+			rec.log.Info("restarting deployment", "deployment", a.Namespace+"/"+a.Deployment, "pod", a.Pod, "node", a.Node)
 			rec.ledger.Add(ledger.Entry{At: now, Kind: "restart", Subject: "deployment/" + a.Namespace + "/" + a.Deployment, Why: []plan.Reason{a.Why}, Pods: []string{model.PodKey(a.Namespace, a.Pod)}})
 		case plan.Evict:
 			rec.recordEvict(now, a)
@@ -52,7 +52,7 @@ func (rec *Recorder) Output(now time.Time, snap *model.Snapshot, out *decide.Out
 					"The node joined without taint "+model.TaintUnregistered+":"+model.NoExecute+": pods may have been scheduled on it too early")
 			}
 			if a.Why.Code == plan.LandingTimeout {
-				rec.log.Warn("reservation timed out before its pods arrived", "node", a.Node, "after", plan.DetailOf[plan.OfTimeout](a.Why).Within.String())
+				rec.log.Warn("reservation timed out before its pods were bound", "node", a.Node, "after", plan.DetailOf[plan.OfTimeout](a.Why).Within.String())
 				rec.ledger.Add(ledger.Entry{At: now, Kind: "release", Subject: "node/" + a.Node, Why: []plan.Reason{a.Why}})
 			}
 		}
@@ -87,7 +87,7 @@ func (rec *Recorder) recordCreate(a plan.CreateClaim, out *decide.Output) {
 	if !a.Reserved {
 		why = append(why, a.NoReserve)
 	}
-	rec.log.Info("create nodeclaim", "nodeclaim", a.Name, "nodepool", a.Pool.Name, "pods", len(names), "expected", len(a.Pods)-len(names), "type", a.Type, "types", len(a.Types),
+	rec.log.Info("creating nodeclaim", "nodeclaim", a.Name, "nodepool", a.Pool.Name, "pods", len(names), "expected", len(a.Pods)-len(names), "type", a.Type, "types", len(a.Types),
 		"zone", a.Zone, "capacityType", a.CapacityType, "usdPerHour", model.Dollars(a.PriceMicro), "reserved", a.Reserved, "why", string(a.Why.Code))
 	h, slots := &rec.claims, 0
 	for _, s := range a.Slots {
@@ -109,7 +109,7 @@ func (rec *Recorder) Made(now time.Time, name string) {
 	d.entry.At = now
 	rec.ledger.Add(d.entry)
 	for _, p := range d.pods {
-		rec.events.Event("Pod", p.Namespace, p.Name, p.UID, false, "Nominated", "Expected to run on NodeClaim "+name)
+		rec.events.Event("Pod", p.Namespace, p.Name, p.UID, false, "Nominated", "Expected to run on the node of NodeClaim "+name)
 		rec.claims.awaiting[name] = append(rec.claims.awaiting[name], p.Key())
 	}
 }
@@ -156,7 +156,7 @@ func (rec *Recorder) recordUnused(now time.Time, out *decide.Output) {
 }
 
 func (rec *Recorder) recordDelete(now time.Time, snap *model.Snapshot, a plan.DeleteClaim) {
-	rec.log.Info("delete nodeclaim", "nodeclaim", a.Claim, "why", string(a.Why.Code), "message", report.Sentence(a.Why))
+	rec.log.Info("deleting nodeclaim", "nodeclaim", a.Claim, "why", string(a.Why.Code), "message", report.Sentence(a.Why))
 	cl := rec.objects.FindClaim(a.Claim)
 	told := cl
 	if told == nil { // it is gone already
@@ -204,7 +204,7 @@ func (rec *Recorder) recordBindings(now time.Time, actions []plan.Action) {
 	}
 	for _, n := range nodes {
 		rec.ledger.Add(*entries[n])
-		rec.log.Debug("bind pods", "node", n, "pods", len(entries[n].Pods))
+		rec.log.Debug("binding pods", "node", n, "pods", len(entries[n].Pods))
 	}
 }
 

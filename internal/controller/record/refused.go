@@ -48,11 +48,11 @@ func (rec *Recorder) Refused(now time.Time, d *approve.Decision) {
 		}
 		rec.ledger.Add(e)
 		const most = 5
-		rec.log.Error("part of the plan failed verification: it is not done; this is a bug in Dovetail", "unit", x.Unit, "nodepool", x.Why.Pool, "rule", why.Rule,
+		rec.log.Error("part of the plan failed verification and is not carried out; this is a bug in Dovetail", "unit", x.Unit, "nodepool", x.Why.Pool, "rule", why.Rule,
 			"violation", why.Said, "pods", len(names), "names", names[:min(most, len(names))])
 		if x.Pool != "" {
 			if p := rec.pools.FindPool(x.Pool); p != nil {
-				rec.events.Event("NodePool", "", x.Pool, p.UID, true, "PlanRefused", fmt.Sprintf("Nothing is launched for a while: the plan failed verification (%s: %s), a bug in Dovetail", why.Rule, why.Said))
+				rec.events.Event("NodePool", "", x.Pool, p.UID, true, "PlanRefused", fmt.Sprintf("No node is launched for now: the plan failed verification (%s: %s), a bug in Dovetail", why.Rule, why.Said))
 			}
 		}
 		verified = true
@@ -85,6 +85,6 @@ func (rec *Recorder) Fault(now time.Time, d *approve.Decision) {
 			own.Pods = append(own.Pods, p.Key())
 		}
 		rec.ledger.Add(own)
-		rec.log.Error("decision failed: decided again without the part that caused it; this is a bug in Dovetail", "unit", x.Unit, "nodepool", x.Pool, "pods", len(x.Pods), "panic", d.Fault, "stack", d.Stack)
+		rec.log.Error("decision failed: repeated without the part that caused it; this is a bug in Dovetail", "unit", x.Unit, "nodepool", x.Pool, "pods", len(x.Pods), "panic", d.Fault, "stack", d.Stack)
 	}
 }

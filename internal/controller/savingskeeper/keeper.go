@@ -158,7 +158,7 @@ func (k *Keeper) observe(s sample) {
 }
 
 // errNotRead: the account is not known yet.
-var errNotRead = errors.New("the stored account of savings was not read yet; try again in a few seconds. If that does not help, see the controller's log, and that it is the leader and not passive")
+var errNotRead = errors.New("stored savings have not been read yet; retry in a few seconds. If this persists, check the controller's log, and that it is the leader and not passive")
 
 // Since returns the account from an instant on. An error means that it is not known yet.
 func (k *Keeper) Since(t time.Time) (*savings.Account, error) {
@@ -183,7 +183,7 @@ func (k *Keeper) Keep(ctx context.Context) {
 	for {
 		var retry <-chan time.Time
 		if err := k.load(ctx); err != nil && ctx.Err() == nil {
-			k.say("the account of savings can't be read, trying again; it is not available until then", err)
+			k.say("stored savings can't be read, trying again; savings are unavailable until then", err)
 			retry = time.After(storeLimit)
 		}
 		select {
@@ -220,7 +220,7 @@ func (k *Keeper) load(ctx context.Context) error {
 	}
 	l, err := savings.Decode(parts[recentSlot], parts[daysSlot])
 	if err != nil { // a newer version's is kept: whoever wants to begin anew deletes the ConfigMaps
-		return fmt.Errorf("ConfigMaps dovetail-savings-0 and -1: %w; delete both to start again", err)
+		return fmt.Errorf("ConfigMaps dovetail-savings-0 and dovetail-savings-1: %w; delete both to start over", err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -251,11 +251,11 @@ func (k *Keeper) save(ctx context.Context) {
 	put(recentSlot, recent)
 	switch {
 	case errors.Is(err, savings.ErrTooLarge): // reading it again would lose what came since, and be too large again
-		k.say("the account of savings can't be stored, and ends with the process", err)
+		k.say("savings can't be stored, and are lost when this process exits", err)
 		return
 	case err != nil:
 		k.forget()
-		k.say("the account of savings was not stored, reading it again", err)
+		k.say("savings were not stored, reading them again", err)
 		return
 	}
 	k.mu.Lock()

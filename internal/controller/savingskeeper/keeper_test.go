@@ -149,7 +149,7 @@ func TestRefusedAccount(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		cancel()
 		synctest.Wait()
-		if string(s.slots[recentSlot][key]) != "not gzip" || strings.Count(text.String(), "delete both to start again") != 1 {
+		if string(s.slots[recentSlot][key]) != "not gzip" || strings.Count(text.String(), "delete both to start over") != 1 {
 			t.Errorf("stored %q, said: %s", s.slots[recentSlot], text.String())
 		}
 	})

@@ -26,8 +26,8 @@ func NewMetrics(k *Keeper) *Metrics {
 		k:       k,
 		cost:    of("nodes_cost_usd", "Cost of nodes in the last 24 hours, in dollars, by NodePool and capacity type. NodePool (others): those without a series of their own.", "nodepool", "capacity_type"),
 		saved:   of("savings_usd", "Savings in the last 24 hours, in dollars, by cause: consolidation, spot, reservations, overlays or headroom (negative).", "cause"),
-		unknown: of("savings_unknown_seconds", "What is not known of the last 24 hours, by what: unpriced (machine-seconds without a price), no_on_demand_price (machine-seconds), ended (machine-seconds after which machines were gone), unseen (seconds without a controller) or no_credit (seconds of consolidation commands whose saving is unknown).", "what"),
-		from:    of("savings_start_seconds", "Start of the account, in seconds since 1970."),
+		unknown: of("savings_unknown_seconds", "Missing data of the last 24 hours in seconds, by kind: unpriced (nodes without a price), no_on_demand_price, ended (nodes that ended unobserved), unseen (no controller running) or no_credit (consolidations with unknown savings).", "what"),
+		from:    of("savings_start_seconds", "Unix time in seconds at which savings data begins."),
 	}
 }
 

@@ -150,7 +150,7 @@ func (s *Watcher) observeClaims(now time.Time, snap *model.Snapshot) {
 				s.out.Decisions.NoAnswer++
 				continue
 			}
-			s.disagree(now, "launch", "nodeclaim/"+have.name, "launch no node: the pods had a place", "launched "+have.text)
+			s.disagree(now, "launch", "nodeclaim/"+have.name, "launch no node: the pods fit existing nodes", "launched "+have.text)
 		}
 	}
 	for uid, have := range s.claims {

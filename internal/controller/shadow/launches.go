@@ -101,7 +101,7 @@ func (s *Watcher) followAlone(now time.Time, l *launch) {
 	delete(s.launches, l.name)
 	kept := slices.ContainsFunc(l.of, func(uid string) bool { return s.claims[uid] != nil && !s.claims[uid].deleting })
 	if !kept {
-		s.disagree(l.at, "launch", "nodepool/"+l.kind.pool, "launch "+l.text, fmt.Sprintf("launched none like it for %s", followFor))
+		s.disagree(l.at, "launch", "nodepool/"+l.kind.pool, "launch "+l.text, fmt.Sprintf("launched no such node within %s", followFor))
 	}
 }
 
@@ -226,7 +226,7 @@ func (s *Watcher) compareLaunches(group []*launch) {
 	launched, micro, same := 0, int64(0), 0
 	for _, c := range claimsOf(group) {
 		if c.charged || !slices.ContainsFunc(group, c.launchedFor) {
-			waited = append(waited, "placed pods on "+c.text+", which was there")
+			waited = append(waited, "placed pods on existing "+c.text)
 			continue
 		}
 		c.charged = true

@@ -85,7 +85,7 @@ func DrainInterrupted(v *cluster.View, in InterruptionIn) (out plan.Part) {
 		}
 		if d := c.Conditions[lifecycle.Disrupted]; (!d.True() || d.Reason != string(plan.Interrupted)) && !in.IsUpdating(c) {
 			out.Add(plan.UpdateClaim{Claim: c.Name, UID: c.UID, Why: why, Conditions: map[string]model.Condition{
-				lifecycle.Disrupted: {Status: "True", Reason: string(plan.Interrupted), Message: x.Notice.Kind + ": the instance ends at " + x.Deadline.UTC().Format(time.RFC3339)}}})
+				lifecycle.Disrupted: {Status: "True", Reason: string(plan.Interrupted), Message: x.Notice.Kind + ": the cloud interrupts the instance at " + x.Deadline.UTC().Format(time.RFC3339)}}})
 		}
 		if !slices.Contains(x.Node.Taints, disrupt.DisruptedTaint) {
 			out.Add(plan.UpdateNode{Node: x.Node.Name, UID: x.Node.UID, AddTaints: []model.Taint{disrupt.DisruptedTaint},

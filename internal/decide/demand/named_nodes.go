@@ -94,7 +94,7 @@ func namedNodeMiss(v *cluster.View, c *model.Class, want namedNode) (words strin
 		return "is being removed", 1
 	}
 	if t := want.term; t.Names != nil && !t.Names.Matches(n.Name, true) {
-		return "is not one that the pod accepts (required: " + t.Names.String() + ")", 2
+		return "does not match the pod's node affinity (required: " + t.Names.String() + ")", 2
 	}
 	for i := range want.term.Requirements {
 		q := &want.term.Requirements[i]
@@ -137,7 +137,7 @@ func namedNodeMiss(v *cluster.View, c *model.Class, want namedNode) (words strin
 	if v, lacksDriver := c.UnusableVolume(n); lacksDriver {
 		return "does not have CSI driver " + v.Driver + " of the pod's volume registered", 8
 	}
-	return "has room for the pod, but a rule about other pods or volumes, or room kept for other pods, keeps it off", 9
+	return "has enough capacity, but a rule for other pods or volumes, or capacity reserved for other pods, excludes it", 9
 }
 
 // isLeaving reports whether the machine of a node is on its way out.

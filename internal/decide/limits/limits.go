@@ -83,7 +83,7 @@ func RefuseUncounted(v *cluster.View, pools []solve.Pool) []solve.Pool {
 		}
 		p, name := *pools[i].NodePool, uncounted[pools[i].Shared[at]]
 		p.Ready, p.NotReady = false, model.Condition{Status: "False", Reason: "LimitsNotCounted",
-			Message: "what the nodes of NodePool " + name + " have and cost counts against a limit, but is not known yet"}
+			Message: "capacity and cost of the nodes of NodePool " + name + " count against a limit, but are not known yet"}
 		pools[i].NodePool = &p
 	}
 	return pools
@@ -158,7 +158,7 @@ type nodePrices struct {
 
 type nodePriceKey struct{ pool, instanceType, zone, capacityType string }
 
-// NodePrice returns what a node with labels costs, micro-dollars an hour, by the catalogue of the pools; 0 where that is not known.
+// NodePrice returns what a node with labels costs, micro-dollars an hour, by the catalog of the pools; 0 where that is not known.
 func NodePrice(pools []*model.NodePool, l model.Labels) int64 {
 	prices := nodePrices{pools: pools, known: map[nodePriceKey]int64{}}
 	return prices.of(l)

@@ -91,7 +91,7 @@ func (rg Registrations) condition(p *model.NodePool) model.Condition {
 	have, ok := rg.byPool[p.UID]
 	if !ok || have.basis != cluster.LaunchBasis(p) {
 		if now := p.Conditions[RegistrationHealthy]; now.Status != "" && p.ClassGeneration != 0 && (p.StatusClassGeneration != p.ClassGeneration || p.StatusHash != p.Hash) {
-			return model.Condition{Status: "Unknown", Reason: "AwaitingRegistration", Message: "no node was launched since the NodePool or its node class changed"}
+			return model.Condition{Status: "Unknown", Reason: "AwaitingRegistration", Message: "no node has been launched since the NodePool or its node class changed"}
 		}
 		return model.Condition{}
 	}

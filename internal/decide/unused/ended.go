@@ -216,7 +216,7 @@ func (rd *reader) priceOf(c *model.Claim) int64 {
 	return micro
 }
 
-// claimPrice is what the node of a claim costs by the catalogue of its pool; 0 where that is not known.
+// claimPrice is what the node of a claim costs by the catalog of its pool; 0 where that is not known.
 func (rd *reader) claimPrice(c *model.Claim) int64 {
 	return limits.NodePrice(rd.Snapshot.Pools, model.MergeLabels(c.Labels, model.Labels{model.LabelNodePool: c.Pool}))
 }

@@ -274,7 +274,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	}
 	minor := strings.TrimRight(v.Minor, "+")
 	if v.Major == "" || minor == "" {
-		return "", fmt.Errorf("ask API server %s for its version: it says %q.%q", c.Address, v.Major, v.Minor)
+		return "", fmt.Errorf("ask API server %s for its version: invalid answer %q.%q", c.Address, v.Major, v.Minor)
 	}
 	return v.Major + "." + minor, nil
 }

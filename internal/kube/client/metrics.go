@@ -18,7 +18,7 @@ import (
 func RegisterMetrics(r prometheus.Registerer) {
 	m := requestMetrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "client_go_request_total", Help: "Calls to API servers."}, []string{"code", "method"}),
-		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "client_go_request_duration_seconds", Help: "Time of calls to API servers; of a watch, until it began.",
+		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "client_go_request_duration_seconds", Help: "Duration of calls to API servers; for a watch, until it is established.",
 			Buckets: prometheus.ExponentialBuckets(.001, 1.5, 20)}, []string{"verb", "group", "version", "kind", "subresource"}),
 	}
 	r.MustRegister(m.requests, m.latency)

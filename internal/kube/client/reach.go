@@ -200,7 +200,7 @@ func (c *Client) controllerPod(ctx context.Context) (*corev1.Pod, error) {
 		}
 		looked = append(looked, p.namespace)
 	}
-	return nil, &NoController{fmt.Sprintf("no Dovetail controller is ready in namespace %s of %s; look for it by: kubectl get pods -A -l %s",
+	return nil, &NoController{fmt.Sprintf("no Dovetail controller is ready in namespace %s of %s; find it with: kubectl get pods -A -l %s",
 		strings.Join(looked, ", "), c.Address, controllerLabels)}
 }
 

@@ -95,7 +95,7 @@ func (c *Client) postJSON(ctx context.Context, path string, object, answer any) 
 		return err
 	}
 	if err := json.Unmarshal(raw, answer); err != nil {
-		return fmt.Errorf("decode answer of %s: %w", path, err)
+		return fmt.Errorf("decode response of %s: %w", path, err)
 	}
 	return nil
 }

@@ -174,10 +174,10 @@ var wrongType = regexp.MustCompile(`cannot unmarshal (\w+)(?: [^ ]+)? into Go .*
 func (r *reader) undecodable(data []byte, path []any, object string, decode func([]byte) error, failure error) error {
 	text := failure.Error()
 	if f := unknownField.FindStringSubmatch(text); f != nil {
-		return r.wrong(append(slices.Clip(path), parsePath(f[1])...), object, "there is no such field; correct its name or take it away")
+		return r.wrong(append(slices.Clip(path), parsePath(f[1])...), object, "unknown field; correct or remove it")
 	}
 	if f := duplicateField.FindStringSubmatch(text); f != nil {
-		return r.wrong(append(slices.Clip(path), parsePath(f[1])...), object, "given twice; take one away")
+		return r.wrong(append(slices.Clip(path), parsePath(f[1])...), object, "set twice; remove one")
 	}
 	var whole map[string]any
 	root := r.tree()

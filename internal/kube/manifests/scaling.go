@@ -26,7 +26,7 @@ func (m *Set) replicas(kind string, o metav1.Object, spec *int32) int {
 	}
 	n = min(max(n, h.least), max(h.most, h.least))
 	if h.least < h.most {
-		m.Assumed = append(m.Assumed, fmt.Sprintf("how many of %d to %d replicas HorizontalPodAutoscaler %s asks for: %d are assumed", h.least, h.most, h.name, n))
+		m.Assumed = append(m.Assumed, fmt.Sprintf("replicas (%d to %d) set by HorizontalPodAutoscaler %s: %d are assumed", h.least, h.most, h.name, n))
 	}
 	return n
 }

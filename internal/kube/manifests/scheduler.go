@@ -84,7 +84,7 @@ func (r *reader) schedulerConfig() (translate.SchedulerDefaults, error) {
 			name = *p.SchedulerName
 		}
 		if seen[name] {
-			return nil, r.wrong([]any{"profiles", i, "schedulerName"}, schedulerConfigKind, "a profile before has this name; give each its own")
+			return nil, r.wrong([]any{"profiles", i, "schedulerName"}, schedulerConfigKind, "an earlier profile has this name; use unique names")
 		}
 		seen[name] = true
 		for j := range p.PluginConfig {
@@ -133,7 +133,7 @@ func (r *reader) spreadArgs(raw []byte, path []any) ([]corev1.TopologySpreadCons
 	case schedulerv1.ListDefaulting:
 	case "", schedulerv1.SystemDefaulting:
 		if len(args.DefaultConstraints) > 0 {
-			return nil, r.wrong(at("defaultConstraints"), schedulerConfigKind, "only with defaultingType List: set that, or take these away")
+			return nil, r.wrong(at("defaultConstraints"), schedulerConfigKind, "requires defaultingType List: set it, or remove the constraints")
 		}
 		return nil, nil
 	default:
@@ -148,13 +148,13 @@ func (r *reader) spreadArgs(raw []byte, path []any) ([]corev1.TopologySpreadCons
 		switch {
 		case why != "":
 		case len(validation.IsQualifiedName(x.TopologyKey)) > 0:
-			field, why = "topologyKey", "no label's name: "+validation.IsQualifiedName(x.TopologyKey)[0]
+			field, why = "topologyKey", "not a valid label key: "+validation.IsQualifiedName(x.TopologyKey)[0]
 		case x.LabelSelector != nil:
-			field, why = "labelSelector", "must be left out: it is made of the Services, ReplicaSets, StatefulSets and ReplicationControllers that select a pod"
+			field, why = "labelSelector", "must not be set: it is derived from the Services, ReplicaSets, StatefulSets and ReplicationControllers that select a pod"
 		case slices.ContainsFunc(args.DefaultConstraints[:i], func(y corev1.TopologySpreadConstraint) bool {
 			return y.TopologyKey == x.TopologyKey && y.WhenUnsatisfiable == x.WhenUnsatisfiable
 		}):
-			field, why = "topologyKey", "a constraint before has this key and whenUnsatisfiable; take one away"
+			field, why = "topologyKey", "an earlier constraint has this key and whenUnsatisfiable; remove one"
 		}
 		if why != "" {
 			return nil, r.wrong(append(at("defaultConstraints", i), parsePath(field)...), schedulerConfigKind, why)

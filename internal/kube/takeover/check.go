@@ -101,7 +101,7 @@ func (t *NodePools) Check(ctx context.Context, pools []string, own client.Lease,
 	if len(missing) > 0 {
 		return out, nil // what follows reads what may not be read
 	}
-	out = append(out, Finding{OK: true, Text: "Your rights suffice."})
+	out = append(out, Finding{OK: true, Text: "You have all required permissions."})
 	Live, err := t.liveLeases(ctx, others, release)
 	if err != nil {
 		return nil, err
@@ -237,7 +237,7 @@ func (t *NodePools) checkPool(ctx context.Context, name string, begun, release b
 	class, err := write.DecodeObject(at.Get().Resource(resource).Name(m.ClassName).Do(ctx).Raw())
 	switch {
 	case apierrors.IsNotFound(err):
-		bad(m.ClassKind+" "+m.ClassName+" does not exist. Nodes that are there stay; nothing is launched for the pool until it does.",
+		bad(m.ClassKind+" "+m.ClassName+" does not exist. Existing nodes stay; no node is launched for the NodePool until it exists.",
 			"kubectl apply -f FILE (with its manifest), or name one of kubectl get "+resource+" by kubectl edit nodepool "+name)
 	case apierrors.IsForbidden(err):
 		bad("you may not get "+resource+"."+m.ClassGroup+".", "kubectl create clusterrolebinding dovetail-takeover --clusterrole=cluster-admin --user=YOU (as an administrator)")
@@ -255,7 +255,7 @@ func (t *NodePools) checkPool(ctx context.Context, name string, begun, release b
 		if m.Taken {
 			whose = "Dovetail's"
 		}
-		out = append(out, Finding{OK: true, Text: fmt.Sprintf("NodePool %s (%s now, %d NodeClaims) and %s %s are fine.", name, whose, len(claims), m.ClassKind, m.ClassName)})
+		out = append(out, Finding{OK: true, Text: fmt.Sprintf("NodePool %s (now %s, %d NodeClaims) and %s %s passed.", name, whose, len(claims), m.ClassKind, m.ClassName)})
 	}
 	return out, nil
 }
@@ -303,7 +303,7 @@ func (t *NodePools) liveLeases(ctx context.Context, names []string, patience boo
 			return Live, nil
 		}
 		if time.Since(began) < time.Second {
-			t.Say("Somebody holds a lease; seeing for " + leaseWatch.String() + " whether it is renewed.")
+			t.Say("Another autoscaler holds a lease; checking for " + leaseWatch.String() + " whether it is renewed.")
 		}
 		if err := sleep(ctx, client.LeaseInterval); err != nil {
 			return nil, err

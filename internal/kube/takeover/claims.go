@@ -40,7 +40,7 @@ func (t *NodePools) giveBackClaims(ctx context.Context, pool string, p rawObject
 		if !errors.As(err, &deleted) {
 			return err
 		}
-		t.Say("NodePool " + pool + ": " + deleted.Error() + "; Dovetail ends its node first.")
+		t.Say("NodePool " + pool + ": " + deleted.Error() + "; waiting until Dovetail has removed its node.")
 		if err := t.setEntry(ctx, claimEntry+deleted.claim, ""); err != nil { // it is not to be made anew
 			return err
 		}
@@ -56,7 +56,7 @@ func (t *NodePools) hold(ctx context.Context, pool string, p rawObject) error {
 	if err := t.annotate(ctx, p, rawObject{translate.AnnotationRelease: model.ReleaseSettle}); err != nil {
 		return err
 	}
-	t.Say("NodePool " + pool + ": Dovetail decides nothing new for it; waiting for nodes that come or go.")
+	t.Say("NodePool " + pool + ": paused in Dovetail; waiting for launches and deletions in progress.")
 	if err := t.awaitSettled(ctx, pool); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (t *NodePools) giveBackHeld(ctx context.Context, pool string) error {
 		}
 		n++
 	}
-	t.Say(fmt.Sprintf("NodePool %s: %d NodeClaims that Dovetail made are Karpenter's now.", pool, n))
+	t.Say(fmt.Sprintf("NodePool %s: %d NodeClaims created by Dovetail now belong to Karpenter.", pool, n))
 	return nil
 }
 

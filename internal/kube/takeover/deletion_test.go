@@ -277,7 +277,7 @@ func (h *handover) check(where string, poolDeleted bool, err error) {
 	if _, err := h.run(-1, nil); errors.As(err, &status) {
 		h.t.Errorf("%s: once more, it ends with the API server's own words: %v", where, err)
 	} else if err != nil && h.exists("nodepools", h.name) {
-		if _, err := h.run(-1, nil); err != nil && !strings.Contains(err.Error(), "does not exist (any more)") {
+		if _, err := h.run(-1, nil); err != nil && !strings.Contains(err.Error(), "not found. List existing ones: ") {
 			h.t.Errorf("%s: twice more, it ends with %v\nsaid: %q", where, err, h.said)
 		}
 	}

@@ -80,7 +80,7 @@ func groupsOfClass(c *dovetailv1alpha1.NodeGroupClass) (out []string) {
 func (t *NodeGroups) findExisting(ctx context.Context, class string) (*handedGroups, error) {
 	h, err := t.find(ctx, class)
 	if err == nil && h.class == nil {
-		err = fmt.Errorf("NodeGroupClass %s does not exist (any more). List those that do: kubectl get nodegroupclasses", class)
+		err = fmt.Errorf("NodeGroupClass %s not found. List existing ones: kubectl get nodegroupclasses", class)
 	}
 	return h, err
 }
@@ -150,7 +150,7 @@ func (t *NodeGroups) TakeOver(ctx context.Context, class string) error {
 		return err
 	}
 	if len(cleared) > 0 {
-		t.Say("Cleared what Cluster Autoscaler has left on nodes: " + strings.Join(cleared, ", ") + ".")
+		t.Say("Removed leftovers of Cluster Autoscaler from nodes: " + strings.Join(cleared, ", ") + ".")
 	}
 	return nil
 }
@@ -224,7 +224,7 @@ func (t *NodeGroups) releasePool(ctx context.Context, h *handedGroups, name stri
 		if !errors.As(err, &deleted) {
 			return err
 		}
-		t.Say("NodePool " + name + ": " + deleted.Error() + "; Dovetail ends its node first.")
+		t.Say("NodePool " + name + ": " + deleted.Error() + "; waiting until Dovetail has removed its node.")
 	}
 	if err := sleep(ctx, t.pause().lists); err != nil { // until the controller no longer takes the instances for its own
 		return err
@@ -237,7 +237,7 @@ func (t *NodeGroups) holdPool(ctx context.Context, name string) error {
 	if err := t.mark(ctx, name, translate.ManagedByDovetail, model.ReleaseSettle); err != nil {
 		return err
 	}
-	t.Say("NodePool " + name + ": Dovetail decides nothing new for it; waiting for nodes that come or go.")
+	t.Say("NodePool " + name + ": paused in Dovetail; waiting for launches and deletions in progress.")
 	if err := t.awaitSettled(ctx, name); err != nil {
 		return err
 	}
@@ -333,7 +333,7 @@ func (t *NodeGroups) clearNode(ctx context.Context, name string) error {
 		return rawObject{"metadata": rawObject{"labels": labels, "annotations": notes, "finalizers": finalizers, "ownerReferences": owners}, "spec": spec}
 	})
 	if err != nil {
-		return fmt.Errorf("take Dovetail's marks off node %s: %w", name, err)
+		return fmt.Errorf("remove Dovetail's labels, annotations and taints from node %s: %w", name, err)
 	}
 	return nil
 }

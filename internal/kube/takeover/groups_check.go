@@ -47,7 +47,7 @@ func (t *NodeGroups) Check(ctx context.Context, class string, own client.Lease, 
 	if err != nil || len(missing) > 0 {
 		return missing, err // what follows reads what may not be read
 	}
-	out := []Finding{{OK: true, Text: "Your rights suffice."}}
+	out := []Finding{{OK: true, Text: "You have all required permissions."}}
 	h, err := t.find(ctx, class)
 	if err != nil {
 		return nil, err
@@ -246,7 +246,7 @@ func (r *runningAutoscaler) scales(ctx context.Context, group string, tags map[s
 			}
 		}
 		if all {
-			return &Finding{Text: who + ": it discovers it by " + terms.Tag + " " + first + ". " + terms.Keep, Mend: terms.Free(ctx, group, first)}
+			return &Finding{Text: who + ": it discovers the group by " + terms.Tag + " " + first + ". " + terms.Keep, Mend: terms.Free(ctx, group, first)}
 		}
 	}
 	if len(r.unread) > 0 {

@@ -32,7 +32,7 @@ func TestScaledByFlags(t *testing.T) {
 		"Cluster API, this Cluster":    {[]string{"--node-group-auto-discovery=clusterapi:namespace=default,clusterName=workload"}, "it discovers all groups of the Cluster", "LABEL=VALUE"},
 		"Cluster API, another Cluster": {[]string{"--node-group-auto-discovery=clusterapi:clusterName=other"}, "", ""},
 		"Cluster API, namespace":       {[]string{"--node-group-auto-discovery=clusterapi:namespace=other"}, "", ""},
-		"Cluster API, a label":         {[]string{"--node-group-auto-discovery=clusterapi:clusterName=workload,k8s.io/cluster-autoscaler/c1=owned"}, "it discovers it by label k8s.io/cluster-autoscaler/c1", "kubectl -n default label machinesets web k8s.io/cluster-autoscaler/c1- (in the management cluster)"},
+		"Cluster API, a label":         {[]string{"--node-group-auto-discovery=clusterapi:clusterName=workload,k8s.io/cluster-autoscaler/c1=owned"}, "it discovers the group by label k8s.io/cluster-autoscaler/c1", "kubectl -n default label machinesets web k8s.io/cluster-autoscaler/c1- (in the management cluster)"},
 		"Cluster API, another label":   {[]string{"--node-group-auto-discovery=clusterapi:scaled=yes"}, "", ""},
 		"Cluster API, a variable":      {[]string{"--node-group-auto-discovery=$(GROUPS)"}, "can't be read", "write the value"},
 	} {

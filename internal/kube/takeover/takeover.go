@@ -161,7 +161,7 @@ func (t *NodePools) remake(ctx context.Context, name string, change func(rawObje
 			return err
 		}
 	} else {
-		t.Say("NodePool " + name + ": going on where an earlier run stopped.")
+		t.Say("NodePool " + name + ": resuming an interrupted run.")
 		if have == nil && entries[goneEntry+name] == "" {
 			return t.vanished(ctx, name)
 		}
@@ -171,7 +171,7 @@ func (t *NodePools) remake(ctx context.Context, name string, change func(rawObje
 		return fmt.Errorf("read ConfigMap %s/%s, key %s: %w", t.Namespace, configMap, poolEntry+name, err)
 	}
 	if of := textOf(want["metadata"], "uid"); have != nil && of != "" && groupOf(have) != groupOf(want) && textOf(have["metadata"], "uid") != of {
-		t.Say("NodePool " + name + ": somebody has deleted and created it since; beginning anew with the one that exists.")
+		t.Say("NodePool " + name + ": it was deleted and recreated by another client; starting over with the new one.")
 		if err := t.setEntries(ctx, map[string]string{poolEntry + name: "", goneEntry + name: ""}); err != nil {
 			return err
 		}
@@ -189,7 +189,7 @@ func (t *NodePools) remake(ctx context.Context, name string, change func(rawObje
 	switch gone := entries[goneEntry+name]; {
 	case have == nil || groupOf(have) == groupOf(want):
 	case gone != "" && gone == uid: // an earlier run has asked for its deletion, or was about to
-		t.Say("NodePool " + name + ": waiting for the deletion that an earlier run asked for.")
+		t.Say("NodePool " + name + ": waiting for the deletion started by an earlier run.")
 		if err := t.setOwners(ctx, name, ""); err != nil {
 			return err
 		}
@@ -227,7 +227,7 @@ func (t *NodePools) remake(ctx context.Context, name string, change func(rawObje
 		have = nil
 	}
 	if have == nil {
-		t.Say("NodePool " + name + ": making it anew, with node class group " + groupOf(want) + ".")
+		t.Say("NodePool " + name + ": recreating it with node class group " + groupOf(want) + ".")
 		have, err = t.create(ctx, "nodepools", want)
 		if apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("NodePool %s was created by another client during the takeover or release. "+
@@ -271,7 +271,7 @@ func (t *NodePools) explain(ctx context.Context, name string, err error) error {
 
 // noSuchPool is the error for a NodePool that does not exist and is not being handed over.
 func noSuchPool(name string) error {
-	return fmt.Errorf("NodePool %s does not exist (any more). List those that do: kubectl get nodepools", name)
+	return fmt.Errorf("NodePool %s not found. List existing ones: kubectl get nodepools", name)
 }
 
 // markOthers marks every other NodePool that was never taken over as Karpenter's, so that they stay that while the one
@@ -318,7 +318,7 @@ func (t *NodePools) quiesce(ctx context.Context, name string, have, want rawObje
 		if _, err := t.patch(ctx, "nodepools", name, "", rawObject{"spec": quiescedSpec(have), "metadata": guard}); err != nil {
 			return err
 		}
-		t.Say("NodePool " + name + ": Karpenter launches no more for it; waiting for what it has begun.")
+		t.Say("NodePool " + name + ": Karpenter launches no more nodes for it; waiting for launches and deletions in progress.")
 	}
 	known, since := "", time.Now()
 	deadline := time.Now().Add(t.Wait)
@@ -390,7 +390,7 @@ func (t *NodePools) keepEdits(ctx context.Context, name string, have, want rawOb
 	if !edited {
 		return want, nil
 	}
-	t.Say("NodePool " + name + ": somebody has changed it meanwhile, which is kept.")
+	t.Say("NodePool " + name + ": it was changed by another client; the changes are kept.")
 	want = runtime.DeepCopyJSON(want)
 	want["spec"] = spec
 	return want, nil

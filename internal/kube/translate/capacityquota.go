@@ -32,7 +32,7 @@ func (t *Translator) CapacityQuota(q *bufferv1beta1.CapacityQuota) *model.Capaci
 		if s := selector(nil, "", q.Spec.Selector); s != nil {
 			out.Selector = *s
 		} else {
-			o.Invalid = "spec.selector is no label selector; correct it"
+			o.Invalid = "spec.selector is not a valid label selector; correct it"
 			return out
 		}
 	}

@@ -25,7 +25,7 @@ func undeclaredFeatures(s *corev1.PodSpec) (out []string) {
 		return []string{"features that a node declares: " + err.Error()}
 	}
 	for _, n := range names {
-		out = append(out, "feature "+n+": only a node that declares it may run the pod, and new nodes are not known to")
+		out = append(out, "feature "+n+": the pod requires a node that declares it, and new nodes might not")
 	}
 	return out
 }

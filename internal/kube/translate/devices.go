@@ -355,7 +355,7 @@ func (t *Translator) resourceClaims(c *model.Class, p *corev1.Pod) devices.Need 
 		case ok:
 			c.Requests = c.Requests.AddInto(model.Resources(nil).With(d, need.Amounts[name]), 1)
 		default:
-			c.Unsolved = append(c.Unsolved, fmt.Sprintf("spec.resourceClaims: %s is one kind of device more than are looked at", name))
+			c.Unsolved = append(c.Unsolved, fmt.Sprintf("spec.resourceClaims: too many kinds of devices, %s is not evaluated", name))
 		}
 	}
 	return need

@@ -88,7 +88,7 @@ func refusals(message string, missing int, quotas []*corev1.ResourceQuota) []mod
 		out = append(out, model.CreationRefusal{Said: exceededText(q, corev1.ResourceName(name), asked, used, hard), Quota: q.Name, Resource: name, Enough: all.String()})
 	}
 	if len(out) == 0 {
-		return []model.CreationRefusal{{Said: message + "; the quota has room for a pod now: kube-controller-manager tries again after a back-off of up to " + longestBackOff + ", or as soon as the ReplicaSet changes"}}
+		return []model.CreationRefusal{{Said: message + "; the quota now allows another pod: kube-controller-manager retries after a back-off of up to " + longestBackOff + ", or when the ReplicaSet changes"}}
 	}
 	return out
 }

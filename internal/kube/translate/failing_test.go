@@ -39,16 +39,16 @@ func TestFailingReplicas(t *testing.T) {
 		want          []model.CreationRefusal
 	}{
 		{"of one resource", one, quotas(list("requests.cpu", "1"), list("requests.cpu", "1")), 2,
-			[]model.CreationRefusal{{Said: "ResourceQuota compute: the pod asks for 500m requests.cpu, and 1 of 1 are in use", Quota: "compute", Resource: "requests.cpu", Enough: "2500m"}}},
+			[]model.CreationRefusal{{Said: "ResourceQuota compute: the pod requests 500m requests.cpu, and 1 of 1 are in use", Quota: "compute", Resource: "requests.cpu", Enough: "2500m"}}},
 		{"the quota was raised since, not enough", one, quotas(list("requests.cpu", "2"), list("requests.cpu", "2")), 4,
-			[]model.CreationRefusal{{Said: "ResourceQuota compute: the pod asks for 500m requests.cpu, and 2 of 2 are in use", Quota: "compute", Resource: "requests.cpu", Enough: "2500m"}}},
+			[]model.CreationRefusal{{Said: "ResourceQuota compute: the pod requests 500m requests.cpu, and 2 of 2 are in use", Quota: "compute", Resource: "requests.cpu", Enough: "2500m"}}},
 		{"of two", two, quotas(list("requests.cpu", "4", "limits.memory", "4Gi", "pods", "9"), list("requests.cpu", "4", "limits.memory", "4Gi", "pods", "4")), 3,
-			[]model.CreationRefusal{{Said: "ResourceQuota compute: the pod asks for 1536Mi limits.memory, and 4Gi of 4Gi are in use", Quota: "compute", Resource: "limits.memory", Enough: "7Gi"},
-				{Said: "ResourceQuota compute: the pod asks for 1 requests.cpu, and 4 of 4 are in use", Quota: "compute", Resource: "requests.cpu", Enough: "6"}}},
+			[]model.CreationRefusal{{Said: "ResourceQuota compute: the pod requests 1536Mi limits.memory, and 4Gi of 4Gi are in use", Quota: "compute", Resource: "limits.memory", Enough: "7Gi"},
+				{Said: "ResourceQuota compute: the pod requests 1 requests.cpu, and 4 of 4 are in use", Quota: "compute", Resource: "requests.cpu", Enough: "6"}}},
 		{"of one of the two by now", two, quotas(list("requests.cpu", "4", "limits.memory", "9Gi"), list("requests.cpu", "4", "limits.memory", "4Gi")), 3,
-			[]model.CreationRefusal{{Said: "ResourceQuota compute: the pod asks for 1 requests.cpu, and 4 of 4 are in use", Quota: "compute", Resource: "requests.cpu", Enough: "6"}}},
+			[]model.CreationRefusal{{Said: "ResourceQuota compute: the pod requests 1 requests.cpu, and 4 of 4 are in use", Quota: "compute", Resource: "requests.cpu", Enough: "6"}}},
 		{"room by now", one, quotas(list("requests.cpu", "9"), list("requests.cpu", "1")), 2,
-			[]model.CreationRefusal{{Said: one + "; the quota has room for a pod now: kube-controller-manager tries again after a back-off of up to 16m40s, or as soon as the ReplicaSet changes"}}},
+			[]model.CreationRefusal{{Said: one + "; the quota now allows another pod: kube-controller-manager retries after a back-off of up to 16m40s, or when the ReplicaSet changes"}}},
 		{"the quota is gone", one, nil, 2, []model.CreationRefusal{{Said: one}}},
 		{"a webhook", denied, quotas(list("pods", "1"), list("pods", "1")), 2, []model.CreationRefusal{{Said: denied}}},
 	} {

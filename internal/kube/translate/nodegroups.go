@@ -200,11 +200,11 @@ func translateNodeGroup(g NodeGroup, set GroupSettings, weight int32) GroupObjec
 		tag, v := dovetailv1alpha1.TagNodeTemplateLabel+k, tags.Labels[k]
 		switch why := restricted(k); {
 		case slices.Contains(groupSays, k):
-			out.Fields = append(out.Fields, GroupField{Group: g.Name, Field: tag, Value: v, Why: "the group's launch template and subnets say it", Needless: true})
+			out.Fields = append(out.Fields, GroupField{Group: g.Name, Field: tag, Value: v, Why: "taken from the group's launch template and subnets", Needless: true})
 		case why != "":
 			lost(tag, v, why)
 		case len(validation.IsQualifiedName(k)) > 0 || len(validation.IsValidLabelValue(v)) > 0:
-			lost(tag, v, "no label of Kubernetes: "+strings.Join(append(validation.IsQualifiedName(k), validation.IsValidLabelValue(v)...), "; "))
+			lost(tag, v, "not a valid label: "+strings.Join(append(validation.IsQualifiedName(k), validation.IsValidLabelValue(v)...), "; "))
 		default:
 			if pool.Spec.Template.Labels == nil {
 				pool.Spec.Template.Labels = map[string]string{}
@@ -221,9 +221,9 @@ func translateNodeGroup(g NodeGroup, set GroupSettings, weight int32) GroupObjec
 		}
 		switch wrong := append(validation.IsQualifiedName(t.Key), validation.IsValidLabelValue(t.Value)...); {
 		case len(wrong) > 0:
-			lost(tag, value, "no taint of Kubernetes: "+strings.Join(wrong, "; "))
+			lost(tag, value, "not a valid taint: "+strings.Join(wrong, "; "))
 		case slices.Contains(set.Status, t.Key) || strings.HasPrefix(t.Key, statusTaintPrefix):
-			lost(tag, value, "a status taint: pods need not tolerate it for a machine to be had")
+			lost(tag, value, "a status taint: nodes are launched for pods that don't tolerate it")
 		case slices.Contains(set.StartupTaints, t.Key) || prefixed(set.StartupPrefixes) || prefixed([]string{startupTaintPrefix, ignoreTaintPrefix}):
 			spec.StartupTaints = append(spec.StartupTaints, t)
 			came(tag, value, "NodePool spec.template.spec.startupTaints")
@@ -287,7 +287,7 @@ func translateNodeGroup(g NodeGroup, set GroupSettings, weight int32) GroupObjec
 		options.MaxNodeProvisionTime = &metav1.Duration{Duration: d}
 	}
 	if tags.StartupTime != nil {
-		lost(dovetailv1alpha1.TagNodeTemplateOption+dovetailv1alpha1.OptionStartupTime, tags.StartupTime.String(), "a node that has come stays, and is repaired by its conditions")
+		lost(dovetailv1alpha1.TagNodeTemplateOption+dovetailv1alpha1.OptionStartupTime, tags.StartupTime.String(), "registered nodes are kept, and repaired based on their conditions")
 	}
 	for _, p := range tags.Problems {
 		lost(p.Key, p.Value, p.Reason)

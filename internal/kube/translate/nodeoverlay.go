@@ -87,11 +87,11 @@ func CheckNodeOverlay(o *karpv1alpha1.NodeOverlay) (field, why string) {
 			}
 		}
 		if errs := validation.IsQualifiedName(r.Key); len(errs) > 0 {
-			return at + ".key", fmt.Sprintf("%q is no label key: %s", r.Key, errs[0])
+			return at + ".key", fmt.Sprintf("%q is not a valid label key: %s", r.Key, errs[0])
 		}
 		for _, v := range r.Values {
 			if errs := validation.IsValidLabelValue(v); len(errs) > 0 {
-				return at + ".values", fmt.Sprintf("%q is no label value: %s", v, errs[0])
+				return at + ".values", fmt.Sprintf("%q is not a valid label value: %s", v, errs[0])
 			}
 		}
 		if _, err := overlayRequirement(r); err != nil {

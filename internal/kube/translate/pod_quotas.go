@@ -83,7 +83,7 @@ func exceeded(q *corev1.ResourceQuota, used, usage corev1.ResourceList) string {
 
 // exceededText says that a pod that asks for an amount of a resource would exceed a quota.
 func exceededText(q *corev1.ResourceQuota, name corev1.ResourceName, asked, used, hard resource.Quantity) string {
-	return fmt.Sprintf("ResourceQuota %s: the pod asks for %s %s, and %s of %s are in use", q.Name, asked.String(), name, used.String(), hard.String())
+	return fmt.Sprintf("ResourceQuota %s: the pod requests %s %s, and %s of %s are in use", q.Name, asked.String(), name, used.String(), hard.String())
 }
 
 // addAll adds to a list what another has of the resources that a third one names.

@@ -131,7 +131,7 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 	for i := range out.Requirements {
 		if out.Requirements[i].Empty() {
 			fail("spec.template.spec.requirements", "no value of label "+out.Requirements[i].Key+
-				" satisfies all rules on it, template labels included; take one of them away")
+				" meets all requirements and template labels; remove one of them")
 		}
 	}
 	own := map[string]string{model.LabelNodePool: p.Name}
@@ -159,7 +159,7 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 		for i := range f.list {
 			k, at := f.list[i].Key+":"+string(f.list[i].Effect), f.field+"["+strconv.Itoa(i)+"]"
 			if first, ok := seen[k]; ok {
-				fail(at, "taint "+k+" is there already as "+first+"; a node bears a key and effect once")
+				fail(at, "duplicates taint "+k+" of "+first+"; a node has each key and effect once, remove one")
 			}
 			seen[k] = at
 		}
@@ -201,15 +201,15 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 func restricted(key string) string {
 	switch {
 	case key == corev1.LabelHostname:
-		return "label " + key + " is reserved: a machine that is not bought yet has no name; take it away"
+		return "label " + key + " is reserved: a node has no name before it is launched; remove it"
 	case key == karpv1.LabelNodePool:
-		return "label " + key + " is reserved: it is the pool's own name; take it away"
+		return "label " + key + " is reserved: Dovetail sets it to the NodePool's name; remove it"
 	case key == karpv1.LabelCapacityType:
 		return ""
 	}
 	domain, _, ok := strings.Cut(key, "/")
 	if ok && (domain == karpv1.Group || strings.HasSuffix(domain, "."+karpv1.Group)) {
-		return "label " + key + ": labels of the domain " + karpv1.Group + " are reserved, except " + karpv1.LabelCapacityType + "; take it away"
+		return "label " + key + ": labels of the domain " + karpv1.Group + " are reserved, except " + karpv1.LabelCapacityType + "; remove it"
 	}
 	if !ok || domain != awsv1.Group && !strings.HasSuffix(domain, "."+awsv1.Group) {
 		return ""

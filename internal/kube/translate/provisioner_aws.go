@@ -29,7 +29,7 @@ func provisionerClass(p *karpv1alpha5.Provisioner, defaults ProvisionerDefaults,
 	d := json.NewDecoder(bytes.NewReader(p.Spec.Provider.Raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&in.AWS); err != nil {
-		return nil, fmt.Errorf("it is not AWS's: %w", err)
+		return nil, fmt.Errorf("it is not a valid AWS provider: %w", err)
 	}
 	out := &awsv1.EC2NodeClass{
 		TypeMeta:   metav1.TypeMeta{APIVersion: awsv1.GroupVersion.String(), Kind: awsv1.KindEC2NodeClass},
@@ -154,7 +154,7 @@ func imageTerms(in map[string]string) (out []awsv1.AMISelectorTerm) {
 func (t *ec2Translation) rest() {
 	in, s := t.in, t.out
 	if in.LaunchTemplate != nil {
-		t.lost(t.at+".launchTemplate", "an EC2NodeClass has none; machines are launched from templates made of its fields: say there what "+*in.LaunchTemplate+" says")
+		t.lost(t.at+".launchTemplate", "EC2NodeClass has no such field; set the settings of launch template "+*in.LaunchTemplate+" in the EC2NodeClass")
 	}
 	if len(in.Tags) > 0 {
 		s.Tags = maps.Clone(in.Tags)

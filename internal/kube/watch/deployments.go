@@ -27,7 +27,7 @@ func (w *watcher) followDeployments(ctx context.Context) {
 		for ctx.Err() == nil {
 			may, err := mayRestart(ctx, w.c)
 			if err != nil && ctx.Err() == nil {
-				w.c.Log.Warn("checking the right to restart Deployments failed, trying again", "server", w.c.Address, "error", err)
+				w.c.Log.Warn("checking permission to restart Deployments failed, trying again", "server", w.c.Address, "error", err)
 			}
 			if may {
 				break

@@ -29,7 +29,7 @@ func (w *watcher) servesDevices(ctx context.Context) error {
 		return err
 	}
 	if !served {
-		w.c.Seen.NoDevices = "the API server did not serve resource.k8s.io/v1, which Kubernetes has since version 1.34, when Dovetail started; upgrade it, and start Dovetail again"
+		w.c.Seen.NoDevices = "the API server did not serve resource.k8s.io/v1 (Kubernetes 1.34 and later) when Dovetail started; upgrade it and restart Dovetail"
 		return nil
 	}
 	w.taintRules, err = w.c.Serves(ctx, resourceapi.SchemeGroupVersion, "devicetaintrules") // since version 1.37

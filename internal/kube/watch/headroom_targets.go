@@ -175,7 +175,7 @@ func resourceOf(ctx context.Context, c *client.Client, gv schema.GroupVersion, k
 func (x *Headrooms) selectedTargets(ctx context.Context, s *headroom.Spec, sel *metav1.LabelSelector) ([]headroom.Target, error) {
 	chosen, err := metav1.LabelSelectorAsSelector(sel)
 	if err != nil {
-		return nil, headroom.Problem{Reason: headroom.InvalidSpec, Field: "spec.target.selector", Why: err.Error(), Remedy: "Mend the selector"}
+		return nil, headroom.Problem{Reason: headroom.InvalidSpec, Field: "spec.target.selector", Why: err.Error(), Remedy: "Correct the selector"}
 	}
 	list := func(resource string, into runtime.Object) error {
 		return x.c.Apps.Get().Namespace(s.Namespace).Resource(resource).Param("labelSelector", chosen.String()).Do(ctx).Into(into)

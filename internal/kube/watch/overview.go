@@ -146,7 +146,7 @@ func overviewOf[T metav1.Object](o *overview, name string, src source, selector 
 		switch {
 		case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
 		case apierrors.IsForbidden(err):
-			text = "not allowed: the right to list and watch " + src.resource + " in all namespaces is needed"
+			text = "not allowed: permission to list and watch " + src.resource + " in all namespaces is needed"
 		case apierrors.IsUnauthorized(err):
 			text = "the API server does not accept these credentials"
 		default:
@@ -244,7 +244,7 @@ func (o *overview) pulse() func(context.Context) {
 			if missed++; missed >= pulsesMissed {
 				since := last.UTC().Format("15:04:05")
 				o.emit(func(b *top.Board) {
-					b.SetProblem("API server", "no answer since "+since+" UTC by this machine's clock; what is shown is from then")
+					b.SetProblem("API server", "no answer since "+since+" UTC (this machine's clock); the data shown is from then")
 				})
 			}
 			return
@@ -289,7 +289,7 @@ func (o *overview) readUse(ctx context.Context) {
 		return
 	case apierrors.IsForbidden(err):
 		o.emit(func(b *top.Board) {
-			b.SetProblem(what, "not allowed: the right to list nodes of metrics.k8s.io is needed to show what is in use")
+			b.SetProblem(what, "not allowed: permission to list nodes.metrics.k8s.io is needed to show usage")
 		})
 		return
 	case err != nil:
@@ -315,7 +315,7 @@ func parseUse(raw []byte) (map[string]top.Amounts, error) {
 		}
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, fmt.Errorf("decode what metrics-server says: %w", err)
+		return nil, fmt.Errorf("decode the response of metrics-server: %w", err)
 	}
 	out := make(map[string]top.Amounts, len(list.Items))
 	for _, n := range list.Items {
@@ -335,7 +335,7 @@ func (o *overview) leases() func(context.Context) {
 			switch {
 			case apierrors.IsForbidden(err):
 				o.emit(func(b *top.Board) {
-					b.SetProblem("leases", "not allowed: the right to list leases is needed to be sure who autoscales here")
+					b.SetProblem("leases", "not allowed: permission to list leases is needed to detect autoscalers")
 				})
 				return
 			case err != nil:

@@ -195,7 +195,7 @@ func TestEachRightMissing(t *testing.T) {
 			t.Errorf("top without %s: %v", resource, err)
 		}
 		said := fmt.Sprint(v.Problems)
-		if !strings.Contains(said, "the right to list") || !strings.Contains(said, resource) {
+		if !strings.Contains(said, "permission to list") || !strings.Contains(said, resource) {
 			t.Errorf("top without %s says %s", resource, said)
 		}
 	}

@@ -72,7 +72,7 @@ func ReadSurvey(ctx context.Context, c *client.Client, m *manifests.Set) (*Surve
 			switch {
 			case err == nil || apierrors.IsNotFound(err):
 			case apierrors.IsForbidden(err) && k.kind != "Node" && k.kind != "Pod":
-				out.Denied = append(out.Denied, Denied{group, k.src.resource, "the right to list it in all namespaces is missing"})
+				out.Denied = append(out.Denied, Denied{group, k.src.resource, "permission to list them in all namespaces is missing"})
 			case apierrors.IsForbidden(err):
 				failed = errors.Join(failed, fmt.Errorf("list %s of API server %s: %w; without nodes and pods there is nothing to look at: bind a ClusterRole with more than view, "+
 					"as of kubectl create clusterrole dovetail-reader --verb=get,list,watch --resource=nodes,pods", k.src.resource, c.Address, err))
@@ -107,7 +107,7 @@ func ReadSurvey(ctx context.Context, c *client.Client, m *manifests.Set) (*Surve
 	wg.Wait()
 	switch {
 	case apierrors.IsForbidden(deniedEvents):
-		out.Denied = append(out.Denied, Denied{"", "events", "the right to list it in all namespaces is missing"})
+		out.Denied = append(out.Denied, Denied{"", "events", "permission to list them in all namespaces is missing"})
 	case deniedEvents != nil: // the rest can be said without
 		out.Denied = append(out.Denied, Denied{"", "events", deniedEvents.Error()})
 	}

@@ -73,7 +73,7 @@ func DecodeObject(answer []byte, err error) (map[string]any, error) {
 	}
 	var out map[string]any
 	if err := json.Unmarshal(answer, &out); err != nil {
-		return nil, fmt.Errorf("answer of the API server: %w", err)
+		return nil, fmt.Errorf("response of the API server: %w", err)
 	}
 	return out, nil
 }

@@ -75,7 +75,7 @@ func (a *Actor) UpdateClaim(ctx context.Context, u plan.UpdateClaim) (uint64, er
 	return k.edit(ctx, "update", u.Claim, u.UID, func(cur *karpv1.NodeClaim) (*karpv1.NodeClaim, error) {
 		for k, v := range u.Given {
 			if is, ok := cur.Annotations[k]; ok != (v != plan.Unset) || ok && is != v {
-				return nil, apierrors.NewConflict(schema.GroupResource{Group: karpv1.Group, Resource: "nodeclaims"}, u.Claim, fmt.Errorf("annotation %s is not what was decided on", k))
+				return nil, apierrors.NewConflict(schema.GroupResource{Group: karpv1.Group, Resource: "nodeclaims"}, u.Claim, fmt.Errorf("annotation %s has changed since the decision", k))
 			}
 		}
 		meta, err := claimMetadata(a.t, cur, u)

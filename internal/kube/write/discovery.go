@@ -112,7 +112,7 @@ func (d *Discovery) syncGroups(ctx context.Context) error {
 			d.Log.Info("node group discovered; rules that keep its nodes and pods", "nodepool", name, "groups", w.Groups, "rules", text)
 		}
 		if ranked && w.Pool.Spec.Weight == nil && len(weights) > 0 {
-			why = append(why, strings.Join(w.Groups, ", ")+": no priority of ConfigMap "+d.Priorities+"/"+translate.PriorityConfigMap+" names it: it is taken last")
+			why = append(why, strings.Join(w.Groups, ", ")+": no priority in ConfigMap "+d.Priorities+"/"+translate.PriorityConfigMap+" matches it: it is used last")
 		}
 		for _, f := range w.Fields {
 			if f.Became == "" && !f.Needless {
@@ -154,9 +154,9 @@ func (d *Discovery) writeGroups(ctx context.Context, w translate.GroupObjects, r
 	class, classThere := d.c.Seen.GroupClasses.Get(name)
 	switch {
 	case poolThere && !translate.IsDiscovered(pool):
-		return []string{"nodepool " + name + " is there and was not made for a group that was found; rename it, or take its group out of those to be found"}, nil
+		return []string{"NodePool " + name + " exists and was not created by node group discovery; rename it, or exclude its group from discovery"}, nil
 	case classThere && !translate.IsDiscovered(class):
-		return []string{"nodegroupclass " + name + " is there and was not made for a group that was found; rename it, or take its group out of those to be found"}, nil
+		return []string{"NodeGroupClass " + name + " exists and was not created by node group discovery; rename it, or exclude its group from discovery"}, nil
 	case poolThere && pool.DeletionTimestamp != nil, classThere && class.DeletionTimestamp != nil:
 		return nil, nil // it is made again when it has gone
 	}

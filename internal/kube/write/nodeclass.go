@@ -53,7 +53,7 @@ func (a *Actor) UpdateNodeClass(ctx context.Context, u plan.UpdateNodeClass) (ui
 			return splitGroupStatus(x.Status)
 		})
 	}
-	return 0, fmt.Errorf("update node class %s/%s %q: %w: not a kind this program writes", u.Group, u.Kind, u.Name, plan.ErrInvalid)
+	return 0, fmt.Errorf("update node class %s/%s %q: %w: Dovetail doesn't write this kind", u.Group, u.Kind, u.Name, plan.ErrInvalid)
 }
 
 // splitGroupStatus splits the status of a class of node groups into conditions and the rest.

@@ -46,7 +46,7 @@ func (d *Discovery) followPriorities(ctx context.Context) {
 			err = errors.New("it is missing")
 		}
 		if err != nil {
-			said := "data." + translate.PriorityKey + ": " + err.Error() + "; the priorities that were read last stay in force"
+			said := "data." + translate.PriorityKey + ": " + err.Error() + "; the last valid priorities stay in effect"
 			d.Log.Warn("priorities of node groups can't be read", "configmap", where, "what", said)
 			d.Tell("ConfigMap", m.Namespace, m.Name, string(m.UID), true, "PriorityConfigMapInvalid", said)
 			return

@@ -72,7 +72,7 @@ func nodePool(name string) *karpv1.NodePool {
 	return p
 }
 
-// labTypes are the instance types that labs have: some of the catalogue's.
+// labTypes are the instance types that labs have: some of the catalog's.
 func labTypes(table *state.ResourceTable) (out []*model.InstanceType) {
 	cat, err := catalog.Builtin()
 	if err != nil {

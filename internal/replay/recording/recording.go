@@ -69,23 +69,23 @@ func Read(path string, scheduler translate.SchedulerDefaults, table *state.Resou
 		return nil, fmt.Errorf("%s: its first snapshot is incomplete; record again", path)
 	}
 	if r.out.Trace.To = r.latest(report.To); !r.out.Trace.To.After(r.out.Trace.From) {
-		return nil, fmt.Errorf("%s: it holds one instant, %s, and no time to replay; record for longer", path, r.out.Trace.From.Format(time.RFC3339))
+		return nil, fmt.Errorf("%s: it covers only one instant, %s; record for longer", path, r.out.Trace.From.Format(time.RFC3339))
 	}
 	for _, kind := range report.Header.Denied {
 		if slices.Contains(counted, kind) {
-			r.assume(kind + "s were not recorded: how many pods were wanted follows from the pods alone")
+			r.assume(kind + "s were not recorded: the number of wanted pods is derived from pods alone")
 		}
 	}
 	r.out.Report = report
 	for _, g := range report.Gaps {
 		if g.To.Sub(g.From) >= time.Minute {
-			r.out.Problems = append(r.out.Problems, fmt.Sprintf("%s: nothing was recorded from %s to %s: what changed then is taken to have changed at its end",
+			r.out.Problems = append(r.out.Problems, fmt.Sprintf("%s: nothing was recorded from %s to %s: changes in this gap are dated to its end",
 				path, g.From.Format(time.RFC3339), g.To.Format(time.RFC3339)))
 		}
 	}
 	r.assemble()
 	if r.backwards > 0 {
-		r.out.Problems = append(r.out.Problems, fmt.Sprintf("%s: the clock was set back between %d runs, by %s at most; their times are taken to be later",
+		r.out.Problems = append(r.out.Problems, fmt.Sprintf("%s: the clock was set back between %d runs, by %s at most; their times are shifted forward",
 			path, r.backwards, r.most.Round(time.Second)))
 	}
 	return r.out, nil

@@ -232,7 +232,7 @@ func (r *traceReader) readTianchi(path string) error {
 	}
 	r.out.Assumed = append(r.out.Assumed, "each instance requests the peak of its application's usage, in steps of 250m and 256Mi, from the begin of the day to its end")
 	if left > 0 {
-		r.out.Assumed = append(r.out.Assumed, fmt.Sprintf("%d rules that allow some instances of an application on a machine were left out: Kubernetes has none like them", left))
+		r.out.Assumed = append(r.out.Assumed, fmt.Sprintf("%d rules that allow some instances of an application on a machine were left out: Kubernetes has no equivalent", left))
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ type offerTally struct {
 
 	labels, fit, have, allowed int // offers that pass so far
 
-	nearest, promised    *problem.Offer // too small: the nearest, and the nearest of those of which the catalogue promised enough
+	nearest, promised    *problem.Offer // too small: the nearest, and the nearest of those of which the catalog promised enough
 	short, promisedShort int64
 	topo, volume         bool         // the class's labels or volumes keep it off an offer that is large enough
 	elsewhere            bool         // one is available, and only a volume keeps the class off it
@@ -234,7 +234,7 @@ func (s *Explainer) shortfall(c *problem.Class, o *problem.Offer) (worst int64) 
 	return worst
 }
 
-// fitsPromised reports whether the class would fit if the type's machines had what the catalogue promised of them.
+// fitsPromised reports whether the class would fit if the type's machines had what the catalog promised of them.
 func (s *Explainer) fitsPromised(c *problem.Class, o *problem.Offer) bool {
 	if len(c.Missing) > 0 {
 		return false

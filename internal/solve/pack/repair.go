@@ -14,7 +14,7 @@ import (
 // pods again, and keeps what is cheaper; again and again until the steps allowed are done or nothing more comes of
 // it.
 //
-// What it is for: NodePools with limits over a catalogue with nothing in proportion ("limits of odd" of the drawn
+// What it is for: NodePools with limits over a catalog with nothing in proportion ("limits of odd" of the drawn
 // problems, seed 2), a plan 4.5 % dearer without it.
 func (p *Packing) ruinAndRecreate(batches []batch, until int64) []batch {
 	misses, enough := 0, p.Prices.lowerBound+problem.MulDiv(p.Prices.lowerBound, p.In.Policy.MaxGapPPM, 1_000_000)

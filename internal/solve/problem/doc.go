@@ -2,7 +2,7 @@
 // Copyright 2026 The Dovetail Authors
 
 // Package problem states what the solver is asked and answers, and compiles it: pods become classes with counts,
-// labels small integers, the catalogue offers (pool, type, zone, capacity type: one concrete set of labels each).
+// labels small integers, the catalog offers (pool, type, zone, capacity type: one concrete set of labels each).
 // It knows existing nodes, limits and preferences, and what classes ask of topology as data; who may be where is
 // package topology's to say.
 //

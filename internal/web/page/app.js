@@ -34,18 +34,20 @@ function drawFrame() {
   if (document.getElementById("status").textContent !== said) document.getElementById("status").textContent = said;
 }
 
-// place returns where the focus is: the text of its link or button, and which of those with this text it is. Drawing replaces elements.
-const focusable = (text) => [...document.querySelectorAll("a, button")].filter((e) => nameOf(e) === text);
-const nameOf = (e) => e.getAttribute("aria-label") ?? e.textContent;
+// place returns where the focus is: what its link opens, or else the text of its link or button, and which of those it is. Drawing replaces elements,
+// and the text of a node has figures that change.
+const identity = (e) => e.getAttribute("href")?.replace(/^#$/, "") || (e.getAttribute("aria-label") ?? e.textContent);
+const focusable = (id) => [...document.querySelectorAll("a, button")].filter((e) => identity(e) === id);
 function place() {
-  const e = document.activeElement, text = e?.matches("a, button") ? nameOf(e) : "";
-  return text && {element: e, text, nth: focusable(text).indexOf(e)};
+  const e = document.activeElement, id = e?.matches("a, button") ? identity(e) : "";
+  return id && {element: e, id, nth: focusable(id).indexOf(e)};
 }
 
 // restore gives the focus back to a place if drawing has replaced its element.
 function restore(at) {
-  if (!at || at.element.isConnected || document.activeElement !== document.body) return;
-  const all = focusable(at.text);
+  const now = document.activeElement; // that of a dialog just closed keeps the focus for a moment, invisible
+  if (!at || at.element.isConnected || (now !== document.body && now.checkVisibility())) return;
+  const all = focusable(at.id);
   (all[at.nth] ?? all.at(-1))?.focus({preventScroll: true});
 }
 

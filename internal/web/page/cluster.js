@@ -53,10 +53,10 @@ export function drawOverview({overview: o, samples, offer}) {
 
 // savings returns the lower bound that doctor found, or why there is none; the text without either.
 function savings(offer) {
-  if (!offer.reports.includes("doctor")) return "at the present cost an hour";
+  if (!offer.reports.includes("doctor")) return "at the current hourly cost";
   const known = report("doctor"), month = known.report?.dollarsPerMonth;
   if (!month && known.failed) return element("a", {href: "#doctor", class: "trouble"}, "doctor failed");
-  if (!month) return "at the present cost an hour";
+  if (!month) return "at the current hourly cost";
   return element("a", {href: "#doctor"}, `at least ${wholeMoney(month.leastPossible)} for these pods`);
 }
 
@@ -85,12 +85,13 @@ function drawCharts(samples, changes) {
     return;
   }
   const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
-  const axis = {stroke: color("--faint"), grid: {stroke: color("--line")}, ticks: {stroke: color("--line")}};
+  const axis = {stroke: color("--faint"), grid: {stroke: color("--line"), width: 1}, ticks: {stroke: color("--line")}};
   // A step below 1 would show nodes and pods that nobody can count.
   const amounts = {...axis, size: 70, values: (_, splits) => splits.map(money)}, counts = {...axis, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000]};
   const time = {...axis, space: 90, values: (_, splits) => splits.map((s) => clock(1000 * s).slice(0, splits[1] - splits[0] < 60 ? 8 : 5))};
   // The range of the cost is that of the data: a change of a few dollars is seen in a cluster of hundreds.
   const near = (_, low, high) => { const room = Math.max((high - low) * 0.1, high * 0.01, 1e-4); return [Math.max(0, low - room), high + room]; };
+  const lately = (_, low, high) => [Math.min(low, high - 300), high]; // a page opened just now has one sample: five minutes before it stay empty
   const fromZero = (_, low, high) => [0, Math.max(1, high * 1.1)];
   // Each group of launches and removals has a line in the cost curve.
   const drawMarks = (u) => {
@@ -109,7 +110,7 @@ function drawCharts(samples, changes) {
   const make = (id, title, y, series, range, d, hooks) => {
     const at = document.getElementById(id);
     const chart = new uPlot({title, width: at.clientWidth - 18, height: 220, tzDate: (s) => uPlot.tzDate(new Date(1000 * s), "Etc/UTC"), hooks,
-      series: [{label: "time", value: (_, s) => s == null ? "–" : utc(1000 * s)}, ...series], axes: [time, y], scales: {y: {range}}}, d, at);
+      series: [{label: "time", value: (_, s) => s == null ? "–" : utc(1000 * s)}, ...series], axes: [time, y], scales: {x: {range: lately}, y: {range}}}, d, at);
     chart.root.querySelector(".u-legend").setAttribute("aria-label", title);
     return chart;
   };
@@ -117,16 +118,20 @@ function drawCharts(samples, changes) {
     make("chart-pods", "Pending pods and nodes", counts, [{label: "pending pods", stroke: color("--trouble")}, {label: "nodes", stroke: color("--memory")}], fromZero, data[1])];
 }
 
-// colorOf returns a color for a name, the same at each visit.
-const colors = new Map();
-function colorOf(name) {
-  let color = colors.get(name);
-  if (!color) {
+// palette has hues that are told apart next to each other, each light and dark. Orange and red are not among them: they mean trouble.
+const palette = [-14, 10].flatMap((light) => [212, 48, 275, 172, 325, 112].map((hue) => `hsl(${hue} 55% calc(var(--tile) + ${light}%))`));
+const colored = {}; // by what the color shows
+
+// colorsOf returns the color of each name: that of its hash, at each visit the same, unless another name has it already.
+function colorsOf(what, names) {
+  const colors = colored[what] ??= new Map();
+  for (const name of [...new Set(names)].filter((n) => !colors.has(n)).sort()) {
     let hash = 0;
-    for (const c of name) hash = (hash * 31 + c.codePointAt(0)) % 360;
-    colors.set(name, color = `hsl(${hash} 55% var(--tile))`);
+    for (const c of name) hash = (hash * 31 + c.codePointAt(0)) % 9973;
+    const taken = new Set(colors.values()), from = (i) => palette[(hash + i) % palette.length];
+    colors.set(name, palette.map((_, i) => from(i)).find((c) => !taken.has(c)) ?? from(0));
   }
-  return color;
+  return colors;
 }
 
 const colorings = {
@@ -150,13 +155,14 @@ export function drawNodes({overview: o, workloads}) {
   if (!nodes.length) return b.replaceChildren(element("p", null, chosen("filter") ? "No node matches the filter." : "The cluster has no nodes."));
   const coloring = colorings[chosen("color", "namespace")] ?? colorings.namespace, size = sizes[chosen("size", "CPU")] ?? sizes.CPU;
   const byNode = Map.groupBy(workloads, (u) => u.node), names = new Map();
+  const colors = colorsOf(chosen("color", "namespace"), nodes.flatMap((n) => (byNode.get(n.name) ?? []).map((u) => coloring(u, n))));
   const byPool = Map.groupBy(nodes, (n) => n.pool ?? "");
   const sections = [...byPool.keys()].sort().map((pool) => element("section", {"aria-label": pool || "Nodes of no pool"},
     element("h2", null, `${pool || "Nodes of no pool"} · ${byPool.get(pool).length}`),
-    element("ul", {class: "map"}, byPool.get(pool).map((n) => drawNode(n, byNode.get(n.name) ?? [], names, coloring, size)))));
+    element("ul", {class: "map"}, byPool.get(pool).map((n) => drawNode(n, byNode.get(n.name) ?? [], names, coloring, colors, size)))));
   const legend = [...names].sort((a, b) => b[1] - a[1]).slice(0, 12).map(([name]) => {
     const swatch = element("i", {class: "swatch"});
-    swatch.style.background = colorOf(name);
+    swatch.style.background = colors.get(name);
     return element("span", null, swatch, name);
   });
   b.replaceChildren(element("p", {class: "legend faint"}, legend, element("span", null, element("i", {class: "swatch trouble"}), "blocked or not Ready")), ...sections,
@@ -166,7 +172,7 @@ export function drawNodes({overview: o, workloads}) {
 }
 
 // drawNode draws one node of the map: a band for each group of its pods, as wide as its share of the node.
-function drawNode(n, usages, names, coloring, size) {
+function drawNode(n, usages, names, coloring, colors, size) {
   const groups = new Map();
   for (const u of usages) {
     const name = coloring(u, n);
@@ -177,7 +183,7 @@ function drawNode(n, usages, names, coloring, size) {
   const bands = [...groups].sort((a, b) => b[1] - a[1]).map(([name, amount]) => {
     const from = at;
     at += 100 * share(amount, size(n.allocatable));
-    return `${colorOf(name)} ${from}% ${at}%`;
+    return `${colors.get(name)} ${from}% ${at}%`;
   });
   const label = [n.name.split(".")[0], n.instanceType, n.zone, n.capacityType, n.pricePerHour == null ? "no price" : `${money(n.pricePerHour)}/h`, count(n.pods, "pod"),
     ...requested(n).map(([text], i) => `${["CPU", "memory"][i]} ${text}`), n.doing || n.state].filter(Boolean).join(" · ");
@@ -199,7 +205,7 @@ function disruptionOf(n) {
 function undecided(n, o) {
   if (n.doing) return n.doing === "Consolidatable" ? "Consolidatable; no decision yet." : n.doing;
   if (!o.autoscalers.length) return "No autoscaler is running.";
-  if (!n.nodeClaim) return o.autoscalers.every((a) => a.name === "Cluster Autoscaler") ? "Cluster Autoscaler has not announced its removal." : "The node has no NodeClaim.";
+  if (!n.nodeClaim) return o.autoscalers.every((a) => a.name === "Cluster Autoscaler") ? "Cluster Autoscaler has not marked it for removal." : "The node has no NodeClaim.";
   return "No decision yet: consolidateAfter has not passed since its pods last changed, or the autoscaler has not evaluated it.";
 }
 

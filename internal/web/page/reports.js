@@ -92,7 +92,7 @@ export function drawHistory(overview, offered, offersSavings) {
   const at = (t) => [date(t), Date.parse(t)];
   const savings = offered && offersSavings ? report("savings", query) : {}, saved = savingsCards(savings.report);
   b.replaceChildren(known.report ? status("history", known, query) : faint(`From ${overview.decisionsFrom}.`), saved ?? "",
-    savings.failed ? element("p", {class: "trouble"}, `Savings are not known: ${savings.failed}`) : "",
+    savings.failed ? element("p", {class: "trouble"}, `Savings cannot be read: ${savings.failed}`) : "",
     table("By cause", [["Times", "number"], ["What"], ["Change in $/h", "number"], ["Cause", "text"], ["Last (UTC)"]], causes.map((c) => [[String(c.count), c.count], c.what,
       [changed(c.changedMicroUSDPerHour), c.changedMicroUSDPerHour ?? 0], [element("a", {href: "#", "aria-pressed": String(key(c) === cause), onclick: (e) => {
         e.preventDefault();

@@ -60,7 +60,7 @@ with that address in AWS_ENDPOINT_URL.`,
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "Kubeconfig of the identity that creates Nodes. If unset, the in-cluster service account is used")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7080", "Address to listen on")
 	f.StringVar(&o.journal, "journal", "machines.journal", "File with all launches and terminations")
-	f.StringVar(&o.catalog, "catalog", "", "File with instance types and prices, in the format of the built-in EC2 catalogue or of Karpenter's KWOK instance types. Default: EC2 us-east-1")
+	f.StringVar(&o.catalog, "catalog", "", "File with instance types and prices, in the format of the built-in EC2 catalog or of Karpenter's KWOK instance types. Default: EC2 us-east-1")
 	f.DurationVar(&o.machines.Boot, "boot", 0, "Mean time from the launch of an instance until its node registers")
 	f.Int64Var(&o.machines.Seed, "seed", 1, "Seed of random boot times")
 	f.StringVar(&o.kubelets, "kubelets", "", "URL that starts and stops a kubelet for each instance. If unset, Nodes are created by this command, and kwok simulates their kubelets")

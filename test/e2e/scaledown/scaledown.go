@@ -38,7 +38,7 @@ import (
 
 // Options say what to run.
 type Options struct {
-	Catalog          string // file of the catalogue; empty: Catalogue
+	Catalog          string // file of the catalog; empty: Catalogue
 	Before, After    int32  // pods of each kind
 	Below            int    // only machines of fewer CPUs; 0: any
 	ConsolidateAfter time.Duration
@@ -501,7 +501,7 @@ func (r *run) bound() (float64, error) {
 	return LowerBound(r.Catalog, r.Below, slices.Repeat([]int{int(r.After)}, len(Kinds))...)
 }
 
-// LowerBound is the least, in dollars an hour, that so many pods of each of Kinds can cost on machines of a catalogue that have fewer CPUs than
+// LowerBound is the least, in dollars an hour, that so many pods of each of Kinds can cost on machines of a catalog that have fewer CPUs than
 // below, by the solver's proof; 0: any machine.
 func LowerBound(file string, below int, pods ...int) (float64, error) {
 	cat, err := catalog.Load(file)

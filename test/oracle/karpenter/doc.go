@@ -3,7 +3,7 @@
 
 // Package karpenter holds the solver's answers beside those of Karpenter's scheduler, the library of the release in go.mod.
 //
-// For each seed NodePools, a catalogue and pods are drawn for an empty cluster. Both are asked: Karpenter's scheduler as its
+// For each seed NodePools, a catalog and pods are drawn for an empty cluster. Both are asked: Karpenter's scheduler as its
 // provisioner calls it, ours on the product's own way. Of every workload ours must place at least as many pods, every plan of ours
 // must pass verify, and where both place the same it must not cost more. A NodeClaim of Karpenter's is counted at the
 // cheapest offering that it still allows, which is what lowest-price launches.

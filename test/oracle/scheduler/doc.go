@@ -3,7 +3,7 @@
 
 // Package scheduler holds the solver's answers beside those of the real kube-scheduler, in this process and without an API server.
 //
-// TestDrawn draws a small cluster for each seed from the fields of internal/kube/inventory: NodePools, a catalogue of at most twelve offerings,
+// TestDrawn draws a small cluster for each seed from the fields of internal/kube/inventory: NodePools, a catalog of at most twelve offerings,
 // standing nodes with pods on them, volumes, DaemonSets, and pending pods. It is planned on the product's own way (objects, their translation,
 // state, decide.WhatIf), the second opinion of verify is asked, and then:
 //

@@ -77,7 +77,7 @@ func fill(ctx context.Context, s *sandbox.Sandbox, nodes, pods int) error {
 	for _, name := range []string{"c6a.4xlarge", "m6a.4xlarge", "m6a.8xlarge", "r6a.4xlarge"} {
 		t := cat.Find(name)
 		if t == nil {
-			return fmt.Errorf("the built-in catalogue has no %s", name)
+			return fmt.Errorf("the built-in catalog has no %s", name)
 		}
 		f.types = append(f.types, *t)
 	}

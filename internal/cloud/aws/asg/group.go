@@ -101,7 +101,7 @@ func readGroup(in *astypes.AutoScalingGroup) *group {
 	case in.LaunchTemplate != nil:
 		g.template = templateRefOf(in.LaunchTemplate)
 	case in.LaunchConfigurationName != nil:
-		g.problem = "it is made of launch configuration " + *in.LaunchConfigurationName + ", which is not read; give it a launch template"
+		g.problem = "it uses launch configuration " + *in.LaunchConfigurationName + ", which is not supported; use a launch template"
 	default:
 		g.problem = "it has no launch template"
 	}

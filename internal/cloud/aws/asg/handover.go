@@ -45,7 +45,7 @@ func (h Handover) ForgetClaims(ctx context.Context, instanceIDs []string) error 
 	}
 	for some := range slices.Chunk(instanceIDs, 500) {
 		if _, err := h.Clients.EC2.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: some, Tags: tags}); err != nil {
-			return fmt.Errorf("take the tags of NodeClaims off %d instances: %w; allow ec2:DeleteTags", len(some), awsapi.ReadableError(err))
+			return fmt.Errorf("remove the NodeClaim tags from %d instances: %w; allow ec2:DeleteTags", len(some), awsapi.ReadableError(err))
 		}
 	}
 	return nil

@@ -82,7 +82,7 @@ func (p *Provider) launch(ctx context.Context, c *nodeClass, req cloud.LaunchReq
 		l.Options = launchOptions(o, req)
 	}
 	if len(l.Options) == 0 {
-		return fail(&cloud.Error{Kind: cloud.Denied, Err: fmt.Errorf("no group of NodeGroupClass %s offers anything for %s that holds %s", c.name, launch.DescribeRequest(req), launch.FormatRequests(req.Requests))})
+		return fail(&cloud.Error{Kind: cloud.Denied, Err: fmt.Errorf("no offering of the groups of NodeGroupClass %s matches %s and fits %s", c.name, launch.DescribeRequest(req), launch.FormatRequests(req.Requests))})
 	}
 	for {
 		name := p.nextGroup(&req, l)
@@ -94,7 +94,7 @@ func (p *Provider) launch(ctx context.Context, c *nodeClass, req cloud.LaunchReq
 				}
 			}
 			if l.lastFailure == nil {
-				l.lastFailure = errors.New("no group that the claim allows had capacity a moment ago")
+				l.lastFailure = errors.New("all groups that the NodeClaim allows recently had no capacity")
 			}
 			return fail(&cloud.Error{Kind: cloud.InsufficientCapacity, Offerings: offering.SortKeys(missing), Err: l.lastFailure})
 		}
@@ -212,7 +212,7 @@ func (p *Provider) answerMatched(ctx context.Context, ch *selectedGroups, req cl
 	}
 	if o == nil {
 		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName,
-			Err: fmt.Errorf("its machine %s is a %s of group %s, of which NodeGroupClass %s knows nothing", m.ID, m.InstanceType, m.AutoScalingGroup, ch.name)}}
+			Err: fmt.Errorf("its instance %s is a %s of group %s, which NodeGroupClass %s does not offer", m.ID, m.InstanceType, m.AutoScalingGroup, ch.name)}}
 	}
 	price, modelled := cat.PriceMicro(t, m.Zone, m.CapacityType)
 	labels := model.Labels{model.LabelNodeGroup: a.name}

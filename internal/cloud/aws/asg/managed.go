@@ -125,7 +125,7 @@ func (r *reader) replacementStatus(ctx context.Context, group string, tags map[s
 func (r *reader) currentReplacementStatus(ctx context.Context, group string, tags map[string]string) (string, error) {
 	status, asked, err := r.datedReplacementStatus(ctx, group, tags)
 	if err == nil && status == "" && r.aws.Clock.Now().Sub(asked) > adoptAfter {
-		return "", fmt.Errorf("no answer came since %s", asked.UTC().Format(time.RFC3339))
+		return "", fmt.Errorf("no response since %s", asked.UTC().Format(time.RFC3339))
 	}
 	return status, err
 }

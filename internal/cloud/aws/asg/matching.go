@@ -173,7 +173,7 @@ func (gs *scaler) adoptMember(ctx context.Context, req cloud.LaunchRequest, id s
 		return nil, err
 	}
 	if uid := cmp.Or(s.matched[id], m.ClaimUID); uid != "" && uid != req.ClaimUID {
-		return nil, &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("instance %s has become another claim's", id)}
+		return nil, &cloud.Error{Kind: cloud.NotFound, Err: fmt.Errorf("instance %s now belongs to another NodeClaim", id)}
 	}
 	if err := gs.tagMember(ctx, m, req.ClaimUID, req.ClaimName, req.Pool); err != nil {
 		return nil, err

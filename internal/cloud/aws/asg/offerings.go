@@ -42,7 +42,7 @@ func (p *Provider) offeringsOf(ctx context.Context, pool *model.NodePool, c *nod
 	for _, a := range ch.groups {
 		wrong := a.problem
 		if t := untoleratedTaint(a, pool); wrong == "" && t != "" {
-			wrong = "its nodes bear the taint " + t + " (" + taintSource(a) + "), which spec.template.spec.taints of NodePool " + pool.Name + " lacks; add it"
+			wrong = "its nodes have taint " + t + " (" + taintSource(a) + "), which spec.template.spec.taints of NodePool " + pool.Name + " lacks; add it"
 		}
 		if wrong != "" {
 			why = append(why, "group "+a.name+": "+wrong)

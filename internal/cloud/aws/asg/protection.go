@@ -92,7 +92,7 @@ func (gs *scaler) removeStaleProtection(ctx context.Context, l *instances.List) 
 		err := gs.removeProtection(ctx, s, left[name], nil, 0)
 		s.turn.Release()
 		if err != nil {
-			gs.aws.Log.Warn("members stay protected from scale-in, trying again", "group", name, "members", len(left[name]), "error", awsapi.ReadableError(err))
+			gs.aws.Log.Warn("scale-in protection of members was not removed, trying again", "group", name, "members", len(left[name]), "error", awsapi.ReadableError(err))
 			continue
 		}
 		gs.aws.Log.Info("temporary scale-in protection of group members removed", "group", name, "members", len(left[name]))

@@ -60,7 +60,7 @@ func (r *reader) resolveTypes(ctx context.Context, g *group) error {
 	case err != nil:
 		return err
 	case len(g.instanceTypes) == 0:
-		g.problem = "no instance type of region " + r.aws.Region + " has what its InstanceRequirements ask for; ask for less"
+		g.problem = "no instance type in region " + r.aws.Region + " matches its InstanceRequirements; relax them"
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (r *reader) resolveTypes(ctx context.Context, g *group) error {
 func (r *reader) imageArchitecture(ctx context.Context, image string) (types.ArchitectureType, error) {
 	return r.architectures.Get(ctx, image, func(ctx context.Context) (types.ArchitectureType, error) {
 		if image == "" {
-			return "", awsapi.NewUnresolvedError("", "its launch template names no image, so which types its InstanceRequirements mean is not known; name one")
+			return "", awsapi.NewUnresolvedError("", "its launch template has no AMI, so its InstanceRequirements can't be resolved; set one")
 		}
 		res, err := r.aws.EC2.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{image}})
 		if strings.HasPrefix(awsapi.ErrorCode(err), "InvalidAMIID") || err == nil && len(res.Images) == 0 {

@@ -62,7 +62,7 @@ func (p *Provider) selectGroups(ctx context.Context, c *nodeClass) (*selectedGro
 		s := p.scaler.stateOf(g.name)
 		s.noteInitialMembers(g, g.described)
 		if other := keptBy[g.name]; other != "" {
-			g.problem = fmt.Sprintf("spec.selectorTerms[%d] chooses it, and so does NodeGroupClass %s, which is older and keeps it; take it out of one of the two", termOf[g.name], other)
+			g.problem = fmt.Sprintf("spec.selectorTerms[%d] selects it, but the older NodeGroupClass %s does too and keeps it; remove it from one of them", termOf[g.name], other)
 		} else {
 			s.noteExcess(g, g.described, c.provisionTime(), c.fillsToMinSize())
 			p.registry.noteSelected(g, c.name)
@@ -113,7 +113,7 @@ func (p *Provider) describeTerm(ctx context.Context, out *selectedGroups, index 
 	if len(d.groups) == 0 {
 		what := "group " + strconv.Quote(t.Name) + " does not exist"
 		if t.Name == "" {
-			what = "no group bears the tags " + awsapi.SelectorKey(t.Tags)
+			what = "no group has the tags " + awsapi.SelectorKey(t.Tags)
 		}
 		out.addProblem(dovetailv1alpha1.ConditionGroupsResolved, "GroupsNotFound", field+": "+what+" in region "+p.aws.Region+"; create it or choose others")
 	}

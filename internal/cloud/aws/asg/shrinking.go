@@ -40,14 +40,14 @@ func (gs *scaler) shrinkGroup(ctx context.Context, s *groupState, v *view, to, o
 	err := gs.setProtection(ctx, s.name, ids, true)
 	if err == nil {
 		if err = gs.setDesiredCapacity(ctx, s, to); err != nil && !awsapi.HadNoEffect(err) {
-			gs.aws.Log.Warn("members stay protected from scale-in for now: the desired capacity of their group is unknown", "group", s.name, "members", len(ids), "error", awsapi.ReadableError(err))
+			gs.aws.Log.Warn("scale-in protection of members can't be removed now: the desired capacity of their group is unknown", "group", s.name, "members", len(ids), "error", awsapi.ReadableError(err))
 			return err
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), awsapi.BatchTimeout)
 	defer cancel()
 	if e := gs.removeProtection(ctx, s, ids, had, outstanding); e != nil {
-		gs.aws.Log.Warn("members stay protected from scale-in for now", "group", s.name, "members", len(ids), "error", awsapi.ReadableError(e))
+		gs.aws.Log.Warn("scale-in protection of members can't be removed now", "group", s.name, "members", len(ids), "error", awsapi.ReadableError(e))
 		return cmp.Or(err, e)
 	}
 	if err == nil {

@@ -80,11 +80,11 @@ func (p *Provider) groupStatus(ctx context.Context, cat *catalogue.Catalogue, ch
 		if cat.FindType(name) != nil {
 			known++
 		} else if wrong == "" && len(a.instanceRequirements) == 0 {
-			wrong = "instance type " + name + " is not one that nodes can be of in region " + p.aws.Region + "; take it out of the group"
+			wrong = "instance type " + name + " is not supported for nodes in region " + p.aws.Region + "; remove it from the group"
 		}
 	}
 	if wrong == "" && known == 0 {
-		wrong = "none of the instance types that its InstanceRequirements mean is one that nodes can be of in region " + p.aws.Region + "; ask for others"
+		wrong = "none of the instance types that match its InstanceRequirements is supported for nodes in region " + p.aws.Region + "; change them"
 	}
 	refresh, disturbed, err := p.disturbances(ctx, a)
 	if err != nil {
@@ -103,7 +103,7 @@ func (p *Provider) groupStatus(ctx context.Context, cat *catalogue.Catalogue, ch
 		return out, nil
 	}
 	if a.desired >= a.max {
-		ch.addProblem(dovetailv1alpha1.ConditionRoom, "GroupAtMaximum", fmt.Sprintf("group %s should have %d machines of at most %d (its MaxSize, or maxSize of the selector term); raise that for more", a.name, a.desired, a.max))
+		ch.addProblem(dovetailv1alpha1.ConditionRoom, "GroupAtMaximum", fmt.Sprintf("group %s: desired size %d is the maximum %d (MaxSize, or maxSize of the selector term); raise it to launch more", a.name, a.desired, a.max))
 	}
 	if a.denied != nil {
 		ch.addProblem(dovetailv1alpha1.ConditionPermitted, "AccessDenied", "group "+a.name+": labels and taints of its EKS managed node group can't be read: "+a.denied.Error()+"; allow eks:DescribeNodegroup in the controller's IAM policy")
@@ -144,16 +144,16 @@ func (p *Provider) disturbances(ctx context.Context, a *group) (refresh string, 
 		return "", nil, err
 	}
 	if a.managed != nil && len(a.managed.issues) > 0 {
-		out = append(out, nodeclass.FalseCondition("NodegroupDegraded", "EKS reports of its managed node group "+a.managed.name+": "+strings.Join(a.managed.issues, "; ")))
+		out = append(out, nodeclass.FalseCondition("NodegroupDegraded", "EKS reports for managed node group "+a.managed.name+": "+strings.Join(a.managed.issues, "; ")))
 	}
 	switch {
 	case a.managed.isUpdating():
-		out = append(out, nodeclass.FalseCondition("NodegroupUpdate", "EKS is updating its managed node group "+a.managed.name+": it replaces members, and none is given back until it is over"))
+		out = append(out, nodeclass.FalseCondition("NodegroupUpdate", "EKS is updating managed node group "+a.managed.name+" and replaces its nodes; Dovetail removes none until it completes"))
 	case refresh != "":
-		out = append(out, nodeclass.FalseCondition("InstanceRefresh", "an instance refresh is "+refresh+": AWS replaces its members, and none is given back until it is over"))
+		out = append(out, nodeclass.FalseCondition("InstanceRefresh", "an instance refresh is "+refresh+": AWS replaces its nodes; Dovetail removes none until it completes"))
 	}
 	if len(a.zones) > 1 && !slices.Contains(a.suspended, "AZRebalance") {
-		out = append(out, nodeclass.FalseCondition("AZRebalance", "AWS may end members to balance its zones, without draining them; suspend its process AZRebalance, or have one group for each zone"))
+		out = append(out, nodeclass.FalseCondition("AZRebalance", "AWS may terminate nodes without draining them to balance zones; suspend process AZRebalance, or use one group per zone"))
 	}
 	return refresh, out, nil
 }

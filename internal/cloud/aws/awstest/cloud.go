@@ -69,7 +69,7 @@ type Cloud struct {
 	settings Settings
 	catalog  *catalog.Catalog
 	world    world
-	types    []shapes.EC2InstanceTypeInfo // of the catalogue, by name
+	types    []shapes.EC2InstanceTypeInfo // of the catalog, by name
 	log      *slog.Logger
 	clock    cloud.Clock
 	server   *simulated.Server

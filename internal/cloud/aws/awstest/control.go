@@ -174,7 +174,7 @@ func controlled[I, O any](c *Cloud, durable bool, do func(*tx, I) (O, error)) ht
 func (t *tx) movePrice(in PriceMove) (struct{}, error) {
 	it := t.catalog.Find(in.InstanceType)
 	if it == nil || in.PriceMicro < 1 {
-		return struct{}{}, fmt.Errorf("price: %q, %d: need a type of the catalogue and at least one micro-dollar", in.InstanceType, in.PriceMicro)
+		return struct{}{}, fmt.Errorf("price: %q, %d: need a type of the catalog and at least one micro-dollar", in.InstanceType, in.PriceMicro)
 	}
 	moved := false
 	for _, o := range it.Offerings {

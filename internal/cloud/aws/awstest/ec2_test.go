@@ -274,7 +274,7 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// TestCatalogue: types, offerings and spot prices are the catalogue's, over all pages.
+// TestCatalogue: types, offerings and spot prices are the catalog's, over all pages.
 func TestCatalogue(t *testing.T) {
 	a := newAccount(t)
 	ctx := t.Context()
@@ -289,13 +289,13 @@ func TestCatalogue(t *testing.T) {
 		}
 	}
 	if len(seen) != len(c.Types) {
-		t.Fatalf("have %d types, the catalogue has %d", len(seen), len(c.Types))
+		t.Fatalf("have %d types, the catalog has %d", len(seen), len(c.Types))
 	}
 	for _, it := range c.Types {
 		i := seen[it.Name]
 		n, addresses := *i.NetworkInfo.NetworkCards[0].MaximumNetworkInterfaces, *i.NetworkInfo.Ipv4AddressesPerInterface
 		if pods := int64(n*(addresses-1) + 2); pods != it.Capacity["pods"] {
-			t.Errorf("%s: %d interfaces with %d addresses allow %d pods, the catalogue says %d", it.Name, n, addresses, pods, it.Capacity["pods"])
+			t.Errorf("%s: %d interfaces with %d addresses allow %d pods, the catalog says %d", it.Name, n, addresses, pods, it.Capacity["pods"])
 		}
 		if *i.MemoryInfo.SizeInMiB<<20 != it.Capacity["memory"] || int64(*i.VCpuInfo.DefaultVCpus)*1000 != it.Capacity["cpu"] {
 			t.Errorf("%s: have %d MiB and %d CPUs", it.Name, *i.MemoryInfo.SizeInMiB, *i.VCpuInfo.DefaultVCpus)

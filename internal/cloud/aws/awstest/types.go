@@ -17,7 +17,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// interfaces are network interfaces and addresses of each by the pods that they allow, n×(addresses−1)+2: the catalogue has the
+// interfaces are network interfaces and addresses of each by the pods that they allow, n×(addresses−1)+2: the catalog has the
 // pods only. Where two pairs allow the same the more frequent one stands here.
 var interfaces = map[int64][2]int64{
 	4: {2, 2}, 8: {2, 4}, 10: {4, 3}, 11: {3, 4}, 12: {2, 6}, 17: {3, 6}, 18: {4, 5}, 20: {2, 10}, 29: {3, 10}, 35: {3, 12}, 38: {4, 10},
@@ -32,10 +32,10 @@ func interfacesFor(pods int64) (n, addresses int64) {
 	if p, ok := interfaces[pods]; ok {
 		return p[0], p[1]
 	}
-	return 1, max(pods-1, 1) // a catalogue of somebody's own
+	return 1, max(pods-1, 1) // a catalog of somebody's own
 }
 
-// instanceTypes are the catalogue's types as DescribeInstanceTypes has them.
+// instanceTypes are the catalog's types as DescribeInstanceTypes has them.
 func instanceTypes(c *catalog.Catalog) []shapes.EC2InstanceTypeInfo {
 	out := make([]shapes.EC2InstanceTypeInfo, len(c.Types))
 	for i := range c.Types {
@@ -136,7 +136,7 @@ func instanceType(t *catalog.Type) shapes.EC2InstanceTypeInfo {
 // largestDisks are the largest local disks of families, in GB; of the others see localDisks.
 var largestDisks = map[string]int64{"i3": 1900, "i3en": 7500, "im4gn": 7500, "is4gen": 7500, "i4i": 3750, "i4g": 3750, "p4d": 1000, "p4de": 1000, "g5": 3800}
 
-// localDisks is how many equal disks a type of a family has that has so many GB of them in all: one, or an even number. The catalogue has
+// localDisks is how many equal disks a type of a family has that has so many GB of them in all: one, or an even number. The catalog has
 // the sum only.
 func localDisks(family string, totalGB int64) int64 {
 	largest := largestDisks[family]

@@ -65,7 +65,7 @@ func equalCatalogues(a, b *Catalogue) bool {
 	return text(a) == text(b)
 }
 
-// Store has the catalogue at hand, and fetches it from EC2 and the price list service.
+// Store has the catalog at hand, and fetches it from EC2 and the price list service.
 type Store struct {
 	aws     *awsapi.Account
 	builtin *catalog.Catalog

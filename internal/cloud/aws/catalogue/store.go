@@ -15,7 +15,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 )
 
-// NewStore makes a Store that has fetched nothing yet. An error is one of the built-in catalogue.
+// NewStore makes a Store that has fetched nothing yet. An error is one of the built-in catalog.
 func NewStore(a *awsapi.Account) (*Store, error) {
 	builtin, err := catalog.Builtin()
 	if err != nil {
@@ -24,7 +24,7 @@ func NewStore(a *awsapi.Account) (*Store, error) {
 	return &Store{aws: a, builtin: builtin, turn: cloud.NewLock()}, nil
 }
 
-// Known is the catalogue as it was last fetched; nil before it was.
+// Known is the catalog as it was last fetched; nil before it was.
 func (s *Store) Known() *Catalogue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,8 +44,8 @@ func (s *Store) NextRefresh() time.Time {
 	return b
 }
 
-// Load returns the catalogue. It is fetched first when none is known, and with refresh also what is older than
-// configured. An error is one of fetching; the catalogue that was known then stays in use.
+// Load returns the catalog. It is fetched first when none is known, and with refresh also what is older than
+// configured. An error is one of fetching; the catalog that was known then stays in use.
 func (s *Store) Load(ctx context.Context, refresh bool) (*Catalogue, error) {
 	if g := s.Known(); g != nil && !refresh {
 		return g, ctx.Err()

@@ -70,7 +70,7 @@ func (p *Provider) handleAnswer(r *nodeclass.Resolved, o *offering.Set, req clou
 			p.templates.forget(b.templates)
 			return cloud.LaunchResult{}, false
 		case awsapi.IsTemplateNotFound(code):
-			return cloud.LaunchResult{Err: awsapi.NotReadyError("launch", req.ClaimName, "EC2NodeClass %s: its launch template was deleted, made again and is missing still: %s", r.Name, awsapi.Deref(other.ErrorMessage))}, true
+			return cloud.LaunchResult{Err: awsapi.NotReadyError("launch", req.ClaimName, "EC2NodeClass %s: its launch template was deleted and recreated, and is still not found: %s", r.Name, awsapi.Deref(other.ErrorMessage))}, true
 		case len(missing) == 0:
 			kind := cloud.Unknown
 			after := time.Duration(0)

@@ -22,7 +22,7 @@ import (
 )
 
 // Estimator works out what pools of EC2NodeClasses are offered without an account: from the class's spec, the status that a controller
-// wrote, and a catalogue. How large a node of a type is comes of the same code as for a Provider; what only the account knows is assumed,
+// wrote, and a catalog. How large a node of a type is comes of the same code as for a Provider; what only the account knows is assumed,
 // and said.
 type Estimator struct {
 	source *catalog.Catalog
@@ -37,7 +37,7 @@ type Estimate struct {
 	Unknown []string // what had to be assumed, each as a clause
 }
 
-// NewEstimator makes an Estimator over a catalogue. resources is the table of resource names of the process.
+// NewEstimator makes an Estimator over a catalog. resources is the table of resource names of the process.
 func NewEstimator(c *catalog.Catalog, resources awsapi.Resources) *Estimator {
 	a := &awsapi.Account{Clients: &awsapi.Clients{Region: c.Region}, Config: nodeclass.EstimateConfig(), Resources: resources, Clock: cloud.Wall{}, Log: slog.New(slog.DiscardHandler)}
 	return &Estimator{

@@ -14,7 +14,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// TestEstimateOfDefaults shows that a class that says nothing of sizes has nodes of the catalogue's sizes: what a pool without a class in
+// TestEstimateOfDefaults shows that a class that says nothing of sizes has nodes of the catalog's sizes: what a pool without a class in
 // the input is planned with.
 func TestEstimateOfDefaults(t *testing.T) {
 	cat, err := catalog.Builtin()
@@ -38,7 +38,7 @@ func TestEstimateOfDefaults(t *testing.T) {
 	for _, have := range est.Types {
 		i := slices.IndexFunc(want, func(x *model.InstanceType) bool { return x.Name == have.Name })
 		if x := want[i]; !x.Allocatable.Fits(have.Allocatable) || !have.Allocatable.Fits(x.Allocatable) || len(x.Offerings) != len(have.Offerings) {
-			t.Errorf("%s: %s in %d offerings, the catalogue has %s in %d", have.Name, have.Allocatable.Format(table.names), len(have.Offerings), x.Allocatable.Format(table.names), len(x.Offerings))
+			t.Errorf("%s: %s in %d offerings, the catalog has %s in %d", have.Name, have.Allocatable.Format(table.names), len(have.Offerings), x.Allocatable.Format(table.names), len(x.Offerings))
 		}
 	}
 }

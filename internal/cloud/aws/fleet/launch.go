@@ -78,7 +78,7 @@ func (p *Provider) launch(ctx context.Context, c *nodeclass.Class, req cloud.Lau
 		l.Options = o.Options(req)
 	}
 	if len(l.Options) == 0 {
-		return fail(&cloud.Error{Kind: cloud.Denied, Err: fmt.Errorf("EC2NodeClass %s offers nothing in region %s for %s that holds %s", c.Name, p.aws.Region, launch.DescribeRequest(req), launch.FormatRequests(req.Requests))})
+		return fail(&cloud.Error{Kind: cloud.Denied, Err: fmt.Errorf("no offering of EC2NodeClass %s in region %s matches %s and fits %s", c.Name, p.aws.Region, launch.DescribeRequest(req), launch.FormatRequests(req.Requests))})
 	}
 	for {
 		if l.pending == nil {
@@ -206,7 +206,7 @@ func (p *Provider) answerExisting(ctx context.Context, r *nodeclass.Resolved, re
 	}
 	t := o.ByName[m.InstanceType]
 	if t == nil {
-		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("its machine %s is a %s, which EC2NodeClass %s no longer offers", m.ID, m.InstanceType, r.Name)}}
+		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Unknown, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("its instance %s is a %s, which EC2NodeClass %s no longer offers", m.ID, m.InstanceType, r.Name)}}
 	}
 	c := offering.Option{Type: t, Offering: &model.Offering{Zone: m.Zone, CapacityType: m.CapacityType}}
 	for i := range t.InstanceType.Offerings {
@@ -237,7 +237,7 @@ func (p *Provider) recoverReusedToken(ctx context.Context, r *nodeclass.Resolved
 	}
 	if wait := l.tokenReusedSince.Add(instances.ListDelay).Sub(now); wait > 0 {
 		return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.Throttled, Op: "launch", Object: req.ClaimName, After: min(wait, time.Second),
-			Err: errors.New("its token was used before: looking for the machine by its tag")}}, true
+			Err: errors.New("its client token was already used: looking for the instance by tag")}}, true
 	}
 	l.attempt, l.failedAttempts = l.attempt+1, l.failedAttempts+1
 	// The next token has a lag of its own to be waited for.

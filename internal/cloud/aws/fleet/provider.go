@@ -96,7 +96,7 @@ func (p *Provider) EndClass(ctx context.Context, nc cloud.NodeClass) error {
 		return nil
 	}
 	if !p.classes.EndClass(nc.UID) {
-		return &cloud.Error{Kind: cloud.Throttled, Op: op, Object: nc.Name, After: time.Second, Err: errors.New("its instance profile is being made")}
+		return &cloud.Error{Kind: cloud.Throttled, Op: op, Object: nc.Name, After: time.Second, Err: errors.New("its instance profile is being created")}
 	}
 	c := &nodeclass.Class{Name: nc.Name, UID: nc.UID}
 	_ = json.Unmarshal(nc.Spec, &c.Spec) // one that can't be read ends, too

@@ -80,5 +80,5 @@ func Confirm(ctx context.Context, x *instances.Index, req cloud.LaunchRequest, l
 
 // Ended is the answer for a claim whose machine has ended.
 func Ended(req cloud.LaunchRequest, machine string) cloud.LaunchResult {
-	return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.NotFound, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("its machine %s has ended", machine)}}
+	return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.NotFound, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("its instance %s was terminated", machine)}}
 }

@@ -24,30 +24,30 @@ func EstimateConfig() awsapi.Config {
 }
 
 // Estimate returns what a class stands for as far as its spec and a status that was written by a controller tell, without calling AWS:
-// for what only the account knows it takes everything that the catalogue has. unknown says what that is, each as a clause. An error
+// for what only the account knows it takes everything that the catalog has. unknown says what that is, each as a clause. An error
 // says what a person has to mend in the class.
 func (cr *Resolver) Estimate(ctx context.Context, c *Class, status *awsv1.EC2NodeClassStatus, cat *catalogue.Catalogue) (r *Resolved, unknown []string, err error) {
 	r = &Resolved{Class: c, Problems: map[string]model.Condition{}, Profile: c.Spec.Role}
 	// Only for user data, whose size is checked.
 	r.Cluster = Cluster{Endpoint: "https://cluster.example", CIDR: "10.100.0.0/16", DNS: "10.100.0.10"}
 	if r.Subnets = estimateSubnets(status, cat); len(status.Subnets) == 0 {
-		unknown = append(unknown, "which zones its subnets are in: every zone of the catalogue is assumed")
+		unknown = append(unknown, "zones of its subnets: all zones of the catalog are assumed")
 	}
 	known := true
 	if r.Images, known = c.estimateImages(status); !known {
-		unknown = append(unknown, "which AMIs spec.amiSelectorTerms select: one for every architecture is assumed")
+		unknown = append(unknown, "AMIs that spec.amiSelectorTerms select: one per architecture is assumed")
 	}
 	if len(c.Spec.CapacityReservationSelectorTerms) > 0 {
-		unknown = append(unknown, "its capacity reservations and how much of them is free: none is counted")
+		unknown = append(unknown, "its capacity reservations and their free capacity: none is assumed")
 	}
 	if c.Spec.PlacementGroupSelector != nil {
 		unknown = append(unknown, "its placement group: none is counted")
 	}
 	if e := c.Spec.EnclaveOptions; e != nil && e.Enabled {
-		unknown = append(unknown, "which instance types have Nitro Enclaves: all are assumed to")
+		unknown = append(unknown, "Nitro Enclaves support: assumed for all instance types")
 	}
 	if len(c.KubeletConfig.expressions) > 0 {
-		unknown = append(unknown, "whether feature gate NodeClassCEL is on, which the expressions of spec.kubelet need: it is assumed to be")
+		unknown = append(unknown, "feature gate NodeClassCEL, required by the expressions in spec.kubelet: assumed to be on")
 	}
 	if bad := cr.Validate(r); bad.Status != "" {
 		return nil, nil, fmt.Errorf("EC2NodeClass %s: %s", c.Name, bad.Message)
@@ -58,7 +58,7 @@ func (cr *Resolver) Estimate(ctx context.Context, c *Class, status *awsv1.EC2Nod
 	return r, unknown, nil
 }
 
-// estimateSubnets returns a subnet without limits in each zone that the status names, in all zones of the catalogue where it names none.
+// estimateSubnets returns a subnet without limits in each zone that the status names, in all zones of the catalog where it names none.
 func estimateSubnets(status *awsv1.EC2NodeClassStatus, cat *catalogue.Catalogue) (out []*Subnet) {
 	add := func(zone, id string) {
 		if !slices.ContainsFunc(out, func(s *Subnet) bool { return s.Zone == zone }) {

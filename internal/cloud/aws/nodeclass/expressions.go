@@ -82,7 +82,7 @@ func compileExpressions(env *cel.Env, list []expression) ([]compiledExpression, 
 	var out []compiledExpression
 	for _, x := range list {
 		fail := func(format string, args ...any) error {
-			return awsapi.NewUnresolvedError(awsv1.ReasonKubeletExpressionInvalid, "%s: CEL expression %s %s. Mend the expression; its variables are %s, a string, and %s and %s, ints (double(%s) is a double)",
+			return awsapi.NewUnresolvedError(awsv1.ReasonKubeletExpressionInvalid, "%s: CEL expression %s %s. Correct it; its variables are %s, a string, and %s and %s, ints (double(%s) is a double)",
 				x.path(), x.quoted(), fmt.Sprintf(format, args...), varInstanceType, strings.Join([]string{varCPUs, varMemoryMiB, varENIs, varAddresses}, ", "), varMaxPods, varCPUs)
 		}
 		parsed, issues := env.Compile(x.text)
@@ -186,7 +186,7 @@ func (k *KubeletConfig) evaluateOn(t *catalogue.TypeInfo, family string, podless
 		n, err := x.evaluate(variables)
 		if err != nil {
 			return nil, awsapi.NewUnresolvedError(awsv1.ReasonKubeletExpressionEvaluationFailed,
-				"%s: CEL expression %s fails on %s: %v. Mend the expression, so that it has a value on every instance type", x.path(), x.quoted(), t.Name, err)
+				"%s: CEL expression %s fails on %s: %v. Correct it, so that it has a value for every instance type", x.path(), x.quoted(), t.Name, err)
 		}
 		if x.field != fieldMaxPods {
 			reserved[x.field][x.key] = reservedAmount(x.key, n)
@@ -198,7 +198,7 @@ func (k *KubeletConfig) evaluateOn(t *catalogue.TypeInfo, family string, podless
 	return out.withValues(nil, reserved), nil
 }
 
-// EvaluateKubelet evaluates the expressions of a class's spec.kubelet on every instance type of a catalogue. The error
+// EvaluateKubelet evaluates the expressions of a class's spec.kubelet on every instance type of a catalog. The error
 // names the field of one that can't be, and why.
 func (cr *Resolver) EvaluateKubelet(ctx context.Context, c *Class, cat *catalogue.Catalogue) (KubeletsByType, error) {
 	if len(c.KubeletConfig.expressions) == 0 {
@@ -224,7 +224,7 @@ func (cr *Resolver) EvaluateKubelet(ctx context.Context, c *Class, cat *catalogu
 	return out, nil
 }
 
-// kubeletsOf is EvaluateKubelet for the catalogue as it is known, remembered for each generation of a class.
+// kubeletsOf is EvaluateKubelet for the catalog as it is known, remembered for each generation of a class.
 func (cr *Resolver) kubeletsOf(ctx context.Context, c *Class) (KubeletsByType, error) {
 	if len(c.KubeletConfig.expressions) == 0 {
 		return KubeletsByType{}, nil
@@ -236,7 +236,7 @@ func (cr *Resolver) kubeletsOf(ctx context.Context, c *Class) (KubeletsByType, e
 	out, err := cr.kubelets.Get(ctx, fmt.Sprintf("%s %d", c.GenerationKey, cat.Version), func(ctx context.Context) (KubeletsByType, error) {
 		made, err := cr.EvaluateKubelet(ctx, c, cat)
 		if u := (*awsapi.UnresolvedError)(nil); errors.As(err, &u) {
-			return KubeletsByType{problem: err}, nil // the same until the class or the catalogue changes
+			return KubeletsByType{problem: err}, nil // the same until the class or the catalog changes
 		}
 		return made, err
 	})

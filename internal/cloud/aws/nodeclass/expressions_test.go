@@ -100,7 +100,7 @@ func TestKubeletExpressionMistakes(t *testing.T) {
 		{`{"systemReserved":{"memory":"10%"}}`, invalid, []string{"spec.kubelet.systemReserved.memory", "Syntax error"}},
 		{`{"maxPods":"max(1, 2, 3)"}`, invalid, []string{"spec.kubelet.maxPods", "max"}},
 		{`{"maxPods":""}`, invalid, []string{"spec.kubelet.maxPods", `""`}},
-		{`{"maxPods":"vcpus - 4"}`, fails, []string{"spec.kubelet.maxPods", "fails on m5.large", "the result is -2, and must be from 0 to 2147483647", "Mend the expression"}},
+		{`{"maxPods":"vcpus - 4"}`, fails, []string{"spec.kubelet.maxPods", "fails on m5.large", "the result is -2, and must be from 0 to 2147483647", "Correct it"}},
 		{`{"maxPods":"vcpus * 2000000000"}`, fails, []string{"the result is 4000000000"}},
 		{`{"kubeReserved":{"memory":"9223372036854775807 + vcpus"}}`, fails, []string{"overflow"}},
 		{`{"kubeReserved":{"memory":"memory_mib / (vcpus - 2)"}}`, fails, []string{"spec.kubelet.kubeReserved.memory", "division by zero"}},

@@ -127,7 +127,7 @@ func (cr *Resolver) findImages(ctx context.Context, c *Class, kubernetes string)
 		}
 	}
 	if len(found) == 0 {
-		return nil, awsapi.NewUnresolvedError(awsv1.ReasonAMINotFound, "spec.amiSelectorTerms: no image of region %s matches %s; mend the terms or share the image with this account", cr.aws.Region, awsapi.SelectorKey(terms))
+		return nil, awsapi.NewUnresolvedError(awsv1.ReasonAMINotFound, "spec.amiSelectorTerms: no AMI in region %s matches %s; correct the terms or share the AMI with this account", cr.aws.Region, awsapi.SelectorKey(terms))
 	}
 	out := make([]Image, 0, len(found))
 	for _, im := range found {

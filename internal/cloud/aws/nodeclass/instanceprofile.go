@@ -59,7 +59,7 @@ func (cr *Resolver) ensureProfile(ctx context.Context, c *Class) (string, error)
 		switch {
 		case awsapi.ErrorCode(err) == "EntityAlreadyExists":
 			if profile, err = get(); err != nil || profile == nil {
-				return "", fmt.Errorf("instance profile %s is there and is not: %w", name, err)
+				return "", fmt.Errorf("instance profile %s exists but can't be read: %w", name, err)
 			}
 		case err != nil:
 			return "", err

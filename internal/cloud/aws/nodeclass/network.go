@@ -48,7 +48,7 @@ func (cr *Resolver) findSubnets(ctx context.Context, terms []awsv1.SubnetSelecto
 		}
 	}
 	if len(found) == 0 {
-		return nil, awsapi.NewUnresolvedError(awsv1.ReasonSubnetsNotFound, "spec.subnetSelectorTerms: no subnet of region %s matches %s; tag one so or choose others", cr.aws.Region, awsapi.SelectorKey(terms))
+		return nil, awsapi.NewUnresolvedError(awsv1.ReasonSubnetsNotFound, "spec.subnetSelectorTerms: no subnet in region %s matches %s; correct the terms or tag a subnet", cr.aws.Region, awsapi.SelectorKey(terms))
 	}
 	out := make([]*Subnet, 0, len(found))
 	for _, id := range slices.Sorted(maps.Keys(found)) {
@@ -97,7 +97,7 @@ func (cr *Resolver) findSecurityGroups(ctx context.Context, terms []awsv1.Securi
 		}
 	}
 	if len(found) == 0 {
-		return nil, awsapi.NewUnresolvedError(awsv1.ReasonSecurityGroupsNotFound, "spec.securityGroupSelectorTerms: no security group of region %s matches %s; tag one so or choose others", cr.aws.Region, awsapi.SelectorKey(terms))
+		return nil, awsapi.NewUnresolvedError(awsv1.ReasonSecurityGroupsNotFound, "spec.securityGroupSelectorTerms: no security group in region %s matches %s; correct the terms or tag a security group", cr.aws.Region, awsapi.SelectorKey(terms))
 	}
 	var out []SecurityGroup
 	for _, id := range slices.Sorted(maps.Keys(found)) {
@@ -119,7 +119,7 @@ func (cr *Resolver) findPlacementGroup(ctx context.Context, s *awsv1.PlacementGr
 		return nil, err
 	}
 	if err != nil || len(res.PlacementGroups) == 0 {
-		return nil, awsapi.NewUnresolvedError(awsv1.ReasonPlacementGroupNotFound, "spec.placementGroupSelector: no placement group of region %s is %s; create it or choose another", cr.aws.Region, awsapi.SelectorKey(s))
+		return nil, awsapi.NewUnresolvedError(awsv1.ReasonPlacementGroupNotFound, "spec.placementGroupSelector: no placement group in region %s matches %s; create it or select another", cr.aws.Region, awsapi.SelectorKey(s))
 	}
 	return &res.PlacementGroups[0], nil
 }

@@ -179,9 +179,9 @@ func (r *Resolved) TakeReservation(id string) {
 }
 
 // KubeletsByType are the kubelet configurations of a class whose spec.kubelet has expressions, on each instance type of
-// one version of the catalogue. The zero value is that of a class without expressions.
+// one version of the catalog. The zero value is that of a class without expressions.
 type KubeletsByType struct {
-	Version int // of the catalogue
+	Version int // of the catalog
 	byType  map[string]*KubeletConfig
 	problem error // why there are none
 }

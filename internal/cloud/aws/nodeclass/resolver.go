@@ -21,7 +21,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// NewResolver makes a Resolver that knows nothing yet; expressions are evaluated on the instance types of a catalogue.
+// NewResolver makes a Resolver that knows nothing yet; expressions are evaluated on the instance types of a catalog.
 func NewResolver(a *awsapi.Account, store *catalogue.Store) *Resolver {
 	return &Resolver{
 		aws:            a,
@@ -105,7 +105,7 @@ func (cr *Resolver) Resolve(ctx context.Context, c *Class) (*Resolved, error) {
 		r.Profile = cr.profileName(c) // as it will be called once it is made
 	} else if r.Profile, err = cr.profiles.Get(ctx, c.UID+" "+c.Spec.Role, func(ctx context.Context) (string, error) {
 		if !cr.ended.beginMaking(c.UID) {
-			return "", awsapi.NewUnresolvedError(awsv1.ReasonInstanceProfileNotFound, "spec.role: the class is being deleted, and nothing is made for it any more")
+			return "", awsapi.NewUnresolvedError(awsv1.ReasonInstanceProfileNotFound, "spec.role: the EC2NodeClass is being deleted; no instance profile is created for it")
 		}
 		defer cr.ended.endMaking(c.UID)
 		return cr.ensureProfile(ctx, c)
@@ -135,7 +135,7 @@ func (cr *Resolver) findCluster(ctx context.Context) (Cluster, error) {
 			return f, nil
 		}
 		if awsapi.ErrorCode(err) == "ResourceNotFoundException" {
-			return f, awsapi.NewUnresolvedError(awsv1.ReasonDependenciesNotReady, "cluster %q is not an EKS cluster of region %s: mend CLUSTER_NAME, or set CLUSTER_ENDPOINT and CLUSTER_CA_BUNDLE", cr.aws.Config.ClusterName, cr.aws.Region)
+			return f, awsapi.NewUnresolvedError(awsv1.ReasonDependenciesNotReady, "cluster %q is not an EKS cluster in region %s: correct CLUSTER_NAME, or set CLUSTER_ENDPOINT and CLUSTER_CA_BUNDLE", cr.aws.Config.ClusterName, cr.aws.Region)
 		}
 		return f, err
 	}

@@ -27,11 +27,11 @@ func (cr *Resolver) Validate(r *Resolved) model.Condition {
 		return FalseCondition(awsv1.ReasonKubeletExpressionsDisabled, list[0].disabledText())
 	}
 	if fields := r.unsupportedKubeletFields(); len(fields) > 0 {
-		return FalseCondition(awsv1.ReasonUnsupportedKubeletConfiguration, fmt.Sprintf("spec.kubelet: %s can't be set on machines of family %s; take it away or use AL2023", strings.Join(fields, ", "), r.Family))
+		return FalseCondition(awsv1.ReasonUnsupportedKubeletConfiguration, fmt.Sprintf("spec.kubelet: %s is not supported for AMI family %s; remove it or use AL2023", strings.Join(fields, ", "), r.Family))
 	}
 	for _, k := range slices.Sorted(maps.Keys(r.Spec.Tags)) {
 		if strings.HasPrefix(strings.ToLower(k), "aws:") || k == "kubernetes.io/cluster/"+cr.aws.Config.ClusterName || k == awsv1.TagClaimUID {
-			return FalseCondition(awsv1.ReasonTagValidationFailed, "spec.tags: "+k+" is reserved; take it away")
+			return FalseCondition(awsv1.ReasonTagValidationFailed, "spec.tags: "+k+" is reserved; remove it")
 		}
 		if len(k) > 128 || len(r.Spec.Tags[k]) > 256 {
 			return FalseCondition(awsv1.ReasonTagValidationFailed, "spec.tags: "+k+": a key has at most 128 characters and a value 256; shorten it")

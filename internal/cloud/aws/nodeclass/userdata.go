@@ -76,7 +76,7 @@ func (r *Resolved) WriteUserData(clusterName string, j Registration) (string, er
 	}
 	if len(out) > userDataLimit {
 		return "", awsapi.NewUnresolvedError(awsv1.ReasonUserDataSizeLimitExceeded,
-			"spec.userData: with what the cluster needs it is %d bytes, EC2 allows %d; shorten it", len(out), userDataLimit)
+			"spec.userData: %d bytes with bootstrap data, EC2 allows %d; shorten it", len(out), userDataLimit)
 	}
 	if out == "" {
 		return "", nil

@@ -190,7 +190,7 @@ func (w *Watcher) find(ctx context.Context) ([]model.ZonalShift, error) {
 			return nil, w.explain("eks:DescribeCluster", "cluster "+w.aws.Config.ClusterName, err)
 		}
 		if res.Cluster == nil || awsapi.Deref(res.Cluster.Arn) == "" {
-			return nil, fmt.Errorf("EKS has answered without the ARN of cluster %s", w.aws.Config.ClusterName)
+			return nil, fmt.Errorf("EKS returned no ARN for cluster %s", w.aws.Config.ClusterName)
 		}
 		w.cluster = *res.Cluster.Arn
 	}

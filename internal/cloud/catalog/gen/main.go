@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command gen makes the built-in catalogue of package catalog from the published figures:
+// Command gen makes the built-in catalog of package catalog from the published figures:
 //
 //	go run ./internal/cloud/catalog/gen -in ec2-us-east-1.json -out internal/cloud/catalog/ec2-us-east-1.json.gz
 //
-// It keeps what the catalogue reads and drops the rest, reads its own output back, and fails when that says anything else than
+// It keeps what the catalog reads and drops the rest, reads its own output back, and fails when that says anything else than
 // the input. The output depends on nothing but the input; without an input it is left as it is.
 package main
 
