@@ -85,7 +85,7 @@ func (encoded) Marshal(v any) ([]byte, error) {
 func (encoded) Unmarshal(data []byte, v any) error {
 	b, ok := v.(*[]byte)
 	if !ok {
-		return fmt.Errorf("a message is to be read into %T", v)
+		return fmt.Errorf("cannot decode a message into %T", v)
 	}
 	*b = append([]byte(nil), data...)
 	return nil

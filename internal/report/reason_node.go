@@ -194,7 +194,7 @@ func action(r plan.Reason) string {
 	case plan.Initializing:
 		return "its node is ready"
 	case plan.Landed:
-		return "its pods are all bound"
+		return "all its pods are bound"
 	case plan.NoAnswer:
 		return "the last write got no response and is retried"
 	case plan.LandingTimeout:

@@ -101,7 +101,7 @@ func (l *Ledger) fitWithin(c *Copy, most int) (fits bool, err error) {
 }
 
 // ErrTooLarge: no more can be left out.
-var ErrTooLarge = errors.New("no more can be left out of it")
+var ErrTooLarge = errors.New("the data is too large and cannot be reduced further")
 
 func (l *Ledger) shrinkDays(size int) error {
 	if !l.buckets.coarsen(true) {

@@ -133,7 +133,8 @@ type CapacityBufferStatus struct {
 	// +optional
 	PodTemplateGeneration *int64 `json:"podTemplateGeneration,omitempty"`
 
-	// Conditions say whether the buffer can be provisioned, and whether it is.
+	// Conditions report whether the buffer can be provisioned, and whether it has been. the buffer can be provisioned,
+	// and whether it is.
 	//
 	// +optional
 	// +listType=map

@@ -216,7 +216,8 @@ type NodeClaimTemplateSpec struct {
 	// NodeClassRef references the node class of the nodes.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.group == oldSelf.group",message="nodeClassRef.group is immutable: create another NodePool"
-	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind",message="nodeClassRef.kind is immutable: make another NodePool"
+	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind",message="nodeClassRef.kind is immutable:
+	// create another NodePool NodePool"
 	// +required
 	NodeClassRef *NodeClassReference `json:"nodeClassRef"`
 

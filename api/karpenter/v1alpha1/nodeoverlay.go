@@ -44,7 +44,8 @@ type NodeOverlay struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// +kubebuilder:validation:XValidation:rule="!has(self.price) || !has(self.priceAdjustment)",message="price and priceAdjustment exclude each other; give one of them"
+	// +kubebuilder:validation:XValidation:rule="!has(self.price) || !has(self.priceAdjustment)",message="price and
+	// priceAdjustment price and priceAdjustment are mutually exclusive of them"
 	Spec   NodeOverlaySpec   `json:"spec"`
 	Status NodeOverlayStatus `json:"status,omitempty"`
 }
@@ -108,7 +109,9 @@ type Requirement struct {
 	// +kubebuilder:validation:MaxLength=316
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
 	// +kubebuilder:validation:XValidation:rule="self in [\"karpenter.sh/capacity-type\", \"karpenter.sh/nodepool\"] || !self.find(\"^([^/]+)\").endsWith(\"karpenter.sh\")",message="labels of the domain karpenter.sh are reserved, except karpenter.sh/capacity-type and karpenter.sh/nodepool"
-	// +kubebuilder:validation:XValidation:rule="self != \"kubernetes.io/hostname\"",message="label kubernetes.io/hostname is reserved: an instance that is not launched yet has no name"
+	// +kubebuilder:validation:XValidation:rule="self != \"kubernetes.io/hostname\"",message="label
+	// kubernetes.io/hostname is reserved: label kubernetes.io/hostname is reserved: the node name is unknown before
+	// launch"
 	// +required
 	Key string `json:"key"`
 
@@ -127,7 +130,7 @@ type Requirement struct {
 
 // NodeOverlayStatus is the observed state of a NodeOverlay.
 type NodeOverlayStatus struct {
-	// Conditions say whether the overlay is applied, and if not why.
+	// Conditions report whether the overlay is applied, and if not, why. the overlay is applied, and if not why.
 	//
 	// +optional
 	// +listType=map

@@ -71,8 +71,8 @@ type ProvisionerList struct {
 
 // ProvisionerSpec defines which nodes can be launched, how many, and when they can be disrupted.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.ttlSecondsAfterEmpty) && has(self.consolidation) && has(self.consolidation.enabled) && self.consolidation.enabled)",message="ttlSecondsAfterEmpty and consolidation.enabled exclude each other"
-// +kubebuilder:validation:XValidation:rule="!(has(self.provider) && has(self.providerRef))",message="provider and providerRef exclude each other"
+// +kubebuilder:validation:XValidation:rule="!(has(self.ttlSecondsAfterEmpty) && has(self.consolidation) && has(self.consolidation.enabled) && self.consolidation.enabled)",message="ttlSecondsAfterEmpty and consolidation.enabled … are mutually exclusive (both messages; other CRDs say mutually exclusive)"
+// +kubebuilder:validation:XValidation:rule="!(has(self.provider) && has(self.providerRef))",message="provider and providerRef … are mutually exclusive (both messages; other CRDs say mutually exclusive)"
 type ProvisionerSpec struct {
 	// Annotations of each Node.
 	//
@@ -84,7 +84,7 @@ type ProvisionerSpec struct {
 	// +kubebuilder:validation:MaxProperties=100
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x in [\"karpenter.sh/capacity-type\", \"karpenter.sh/provisioner-name\"] || !x.find(\"^([^/]+)\").endsWith(\"karpenter.sh\"))",message="labels of the domain karpenter.sh are reserved, except karpenter.sh/capacity-type"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x != \"karpenter.sh/provisioner-name\")",message="label karpenter.sh/provisioner-name is reserved: it is the Provisioner's own name"
-	// +kubebuilder:validation:XValidation:rule="self.all(x, x != \"kubernetes.io/hostname\")",message="label kubernetes.io/hostname is reserved: a machine that is not bought yet has no name"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x != \"kubernetes.io/hostname\")",message="label kubernetes.io/hostname is reserved: label kubernetes.io/hostname is reserved: the node name is unknown before launch"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
@@ -127,7 +127,7 @@ type ProvisionerSpec struct {
 	// +optional
 	ProviderRef *ProviderRef `json:"providerRef,omitempty"`
 
-	// TTLSecondsAfterEmpty is how long after its last pod was removed a node is terminated. Without it and without
+	// TTLSecondsAfterEmpty is how long a node stays empty before it is terminated. Without it and without
 	// consolidation, empty nodes are kept.
 	//
 	// +kubebuilder:validation:Minimum=0
@@ -165,7 +165,7 @@ type Requirement struct {
 	// +kubebuilder:validation:MaxLength=316
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
 	// +kubebuilder:validation:XValidation:rule="self == \"karpenter.sh/capacity-type\" || !self.find(\"^([^/]+)\").endsWith(\"karpenter.sh\")",message="labels of the domain karpenter.sh are reserved, except karpenter.sh/capacity-type"
-	// +kubebuilder:validation:XValidation:rule="self != \"kubernetes.io/hostname\"",message="label kubernetes.io/hostname is reserved: a machine that is not bought yet has no name"
+	// +kubebuilder:validation:XValidation:rule="self != \"kubernetes.io/hostname\"",message="label kubernetes.io/hostname is reserved: label kubernetes.io/hostname is reserved: the node name is unknown before launch"
 	// +required
 	Key string `json:"key"`
 

@@ -17,11 +17,11 @@ import (
 func Builtin() (*Catalog, error) {
 	z, err := gzip.NewReader(bytes.NewReader(builtin))
 	if err != nil {
-		return nil, fmt.Errorf("unpack catalogue %s: %w", BuiltinName, err)
+		return nil, fmt.Errorf("unpack catalog %s: %w", BuiltinName, err)
 	}
 	data, err := io.ReadAll(z)
 	if err != nil {
-		return nil, fmt.Errorf("unpack catalogue %s: %w", BuiltinName, err)
+		return nil, fmt.Errorf("unpack catalog %s: %w", BuiltinName, err)
 	}
 	return Parse(BuiltinName, data)
 }

@@ -468,7 +468,7 @@ func (t *NodePools) deleteOrphaning(ctx context.Context, have rawObject) error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("NodePool %s is being deleted and still there after a minute: finalizers %v keep it. Is kube-controller-manager running? Then run the same command again", name, dig(now, "metadata", "finalizers"))
+			return fmt.Errorf("NodePool %s still exists one minute after its deletion, because of finalizers %v. Check that kube-controller-manager is running, then run the same command again", name, dig(now, "metadata", "finalizers"))
 		}
 		if err := sleep(ctx, t.pause().look/5); err != nil {
 			return err

@@ -175,7 +175,7 @@ func (s *provisionerSync) provisionerStatus(ctx context.Context, p *karpv1alpha5
 }
 
 // errNotOwned: an EC2NodeClass of the name is there and somebody else's.
-var errNotOwned = errors.New("one is there and is not its own; rename one of them")
+var errNotOwned = errors.New("it exists and was not created from this Provisioner; rename one of them")
 
 // writeClass makes the EC2NodeClass of a Provisioner or an AWSNodeTemplate, or makes the one there what it should be.
 func (s *provisionerSync) writeClass(ctx context.Context, owner metav1.Object, want *awsv1.EC2NodeClass) error {
