@@ -143,6 +143,15 @@ func (h *Reservation) IsUsable() bool {
 	return true
 }
 
+// IsShut reports whether a node that was reserved when it was standing takes no pods now, because somebody cordoned or tainted it. Taints that
+// Kubernetes sets on a node that is not Ready do not count: they may go by themselves.
+func (h *Reservation) IsShut() bool {
+	if h.Node == nil || h.Claim.Annotations[AnnotationBooked] == "" || !h.Node.Ready {
+		return false
+	}
+	return !h.IsUsable()
+}
+
 // DistanceToReady returns how far a claim's machine is from taking pods that wait, 0 the nearest. The oldest pods
 // should run first: kube-scheduler tries them first, in vain if their machine is not launched yet.
 func (h *Reservation) DistanceToReady() int {

@@ -5,12 +5,15 @@ package decide
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/decide/requests"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
@@ -120,10 +123,11 @@ func TestRequestsSettle(t *testing.T) {
 			w.editPool(func(p *model.NodePool) { p.NodeLimit = -1 })
 		}
 		// Until each request has been decided on: no booking expires before that.
+		decided := false
 		for range 3000 {
 			w.Tick()
 			w.Now = w.Now.Add(500 * time.Millisecond)
-			decided := true
+			decided = true
 			for _, r := range w.Requests {
 				decided = decided && (r.IsOver() || r.IsProvisioned() || r.Status[model.RequestProvisioned].Reason == requests.NotFound)
 			}
@@ -131,11 +135,15 @@ func TestRequestsSettle(t *testing.T) {
 				break
 			}
 		}
+		if !decided {
+			w.fatalf("a request is neither provisioned nor told that there is no capacity\n%s", w.remains())
+		}
 		// The pods of those that are provisioned are made, and before them pods of others. Nodes that are not reserved hold nothing against others: only
 		// one is looked at then, if there are no other pods.
 		reserves, held := w.pol.Landing.Mode != landing.Off, map[string]bool{}
 		for _, r := range w.Requests {
-			if left := r.Deadline().Sub(w.Now); (reserves || len(held) == 0 && w.Faults.Odds == nil && w.allBound()) && r.IsProvisioned() && !r.IsOver() && complete[r.Name] && left > 3*time.Minute {
+			if left := r.Deadline().Sub(w.Now); (reserves || len(held) == 0 && w.Faults.Odds == nil && w.allBound()) && r.IsProvisioned() && !r.IsOver() && complete[r.Name] && left > 3*time.Minute &&
+				w.podsOf(consumers[r.Name]) <= r.Total() { // more were made for a while: the others need nodes of their own
 				held[r.Name] = true
 			}
 		}
@@ -217,6 +225,70 @@ func TestRequestsSettle(t *testing.T) {
 	if outcomes["ran"] == 0 || outcomes["ran while pods of others were pending"] == 0 || outcomes["Failed "+requests.ValidityExpired] == 0 {
 		untested(t, "too little was tried: %v", outcomes)
 	}
+}
+
+// cordonBooked cordons a standing node that is reserved for requests that wait for more capacity, and reports whether there was one.
+func (w *world) cordonBooked() bool {
+	waits := func(c *model.Claim) bool {
+		return len(c.Slots) > 0 && !slices.ContainsFunc(c.Slots, func(s model.Slot) bool {
+			return !slices.ContainsFunc(w.Requests, func(r *model.ProvisioningRequest) bool { return r.UID == s.Owner && !r.IsProvisioned() && !r.IsOver() })
+		})
+	}
+	const unschedulable = "node.kubernetes.io/unschedulable"
+	for _, name := range slices.Sorted(maps.Keys(w.Claims)) {
+		c := w.Claims[name]
+		n := w.Nodes[c.NodeName]
+		if n == nil || c.Annotations[cluster.AnnotationBooked] == "" || !cluster.HasReservedTaint(n, c) || n.HasTaint(unschedulable) || !waits(c) {
+			continue
+		}
+		x := *n
+		x.Taints = append(slices.Clone(n.Taints), model.Taint{Key: unschedulable, Effect: model.NoSchedule})
+		w.SetNode(&x)
+		w.say("somebody cordons node %s", n.Name)
+		return true
+	}
+	return false
+}
+
+// TestCordonedBooking: a request has a place on a standing node and on one that boots. Somebody cordons the standing node meanwhile: the pods that
+// were to come there get capacity elsewhere, and the request is provisioned.
+func TestCordonedBooking(t *testing.T) {
+	t.Parallel()
+	cordoned := 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, false)
+		w.pol.Landing.Mode = landing.Bind
+		web := classOf(model.Class{Namespace: "default", Labels: model.Labels{"app": "web"}, Scheduler: model.DefaultScheduler, Requests: model.Resources{3000, 128 << 20, 0, 1}})
+		w.Workloads = []*sim.Workload{{Name: "web", Class: web, Grace: time.Second, Want: 1}}
+		w.settle(600)
+		r := &model.ProvisioningRequest{Namespace: "default", Name: "r", UID: "uid-r", Created: w.Now, ValidFor: 7 * 24 * time.Hour, Accepted: model.Condition{Status: "True", Reason: requests.Accepted}}
+		c := classOf(model.Class{Namespace: "default", Labels: model.Labels{"app": "r"}, Scheduler: model.DefaultScheduler, Request: r.Key(), Requests: model.Resources{800, 128 << 20, 0, 1}})
+		c.SlotKey = "request " + c.Key
+		r.Sets = []model.RequestedPods{{Class: c, Count: rapid.IntRange(2, 8).Draw(t, "pods of the request"), Gang: r.Gang()}}
+		w.SetRequest(r)
+		for end := w.Now.Add(10 * time.Minute); w.Now.Before(end) && !w.requestNamed("r").IsProvisioned(); w.Now = w.Now.Add(500 * time.Millisecond) {
+			w.Tick()
+			if w.cordonBooked() {
+				cordoned++
+			}
+		}
+		if r := w.requestNamed("r"); !r.IsProvisioned() {
+			w.fatalf("the request is not provisioned: %v\n%s", r.Status, w.remains())
+		}
+	})
+	if cordoned == 0 {
+		untested(t, "no booked node was cordoned")
+	}
+}
+
+// podsOf counts the pods of a workload.
+func (w *world) podsOf(l *sim.Workload) (n int) {
+	for _, p := range w.Pods {
+		if p.Owner.Name == l.Name {
+			n++
+		}
+	}
+	return n
 }
 
 // allBound reports whether all pods are bound.

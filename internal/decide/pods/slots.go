@@ -114,6 +114,9 @@ func (sa *Slots) assignSlot(p *model.Pod, refs []slotRef, only string) bool {
 		if only != "" && h.Claim.Name != only || sa.IsBarred(p, h.Node) {
 			continue
 		}
+		if p.Consumes.UID != "" && p.Binding == "" && h.IsShut() {
+			continue // capacity is looked for elsewhere: nobody knows when the node opens
+		}
 		s := &h.Slots[h.slot]
 		if s.Bound+s.Matched >= s.Count || p.Binding == "" && !h.HasCapacityFor(p.Class) {
 			continue
