@@ -62,7 +62,7 @@ func TestClusterAPITakeover(t *testing.T) {
 	}
 	hand(1, "takeover", "fix: kubectl -n default label machinedeployments.cluster.x-k8s.io handed scaled-")
 	e.must(s.Patch(e.ctx, path, `{"metadata":{"labels":{"scaled":null}}}`))
-	hand(0, "takeover", "Nothing is in the way", "--dry-run")
+	hand(0, "takeover", "All checks passed", "--dry-run")
 	if n := len(e.claimsOf("handed")); n > 0 {
 		t.Errorf("there are %d NodeClaims before the takeover", n)
 	}

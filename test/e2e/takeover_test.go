@@ -128,7 +128,7 @@ func TestTakeoverRefusals(t *testing.T) {
 	}
 	e.grant("hander", all)
 	e.until("all rights suffice", func() error {
-		if status, out := e.dovetail(append(take, "--dry-run", "--kubeconfig", hander)...); status != 0 || !strings.Contains(out, "Nothing is in the way") {
+		if status, out := e.dovetail(append(take, "--dry-run", "--kubeconfig", hander)...); status != 0 || !strings.Contains(out, "All checks passed") {
 			return fmt.Errorf("status %d:\n%s", status, out)
 		}
 		return nil
@@ -183,7 +183,7 @@ func TestTakeoverRefusals(t *testing.T) {
 	class := "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses/default"
 	e.must(s.Delete(e.ctx, class, ""))
 	for _, verb := range []string{"takeover", "release"} {
-		refused(admin, []string{verb, "--pool", e.name, "--no-controller-check"}, "KWOKNodeClass default does not exist", "Nodes that are there stay", "fix: kubectl apply -f FILE")
+		refused(admin, []string{verb, "--pool", e.name, "--no-controller-check"}, "KWOKNodeClass default does not exist", "Existing nodes stay", "fix: kubectl apply -f FILE")
 	}
 
 	// Karpenter that is installed in part.

@@ -208,7 +208,7 @@ func TestTopWithoutServer(t *testing.T) {
 	if err := s.Down(); err != nil {
 		t.Fatal(err)
 	}
-	x.shows("API server: no answer since", "what is shown is from then")
+	x.shows("API server: no answer since", "the data shown is from then")
 	x.press("q")
 	x.ends(0)
 
