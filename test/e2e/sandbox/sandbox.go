@@ -260,7 +260,7 @@ func (s *Sandbox) Leader() (Component, error) {
 				Time time.Time `json:"time"`
 				Msg  string    `json:"msg"`
 			}
-			if json.Unmarshal(line, &said) == nil && said.Msg == "leading" && said.Time.After(last) {
+			if json.Unmarshal(line, &said) == nil && said.Msg == "became leader" && said.Time.After(last) {
 				leader, last = c, said.Time
 			}
 		}
