@@ -84,7 +84,7 @@ status:
 	}
 	us := []string{"--as", "system:serviceaccount:autoscaling:dovetail"}
 	for question, want := range map[string]string{
-		"creating nodeclaims.karpenter.sh":     "yes",
+		"create nodeclaims.karpenter.sh":     "yes",
 		"list persistentvolumes":             "yes",
 		"list leases.coordination.k8s.io -A": "no", // but for those named
 		"create nodes":                       "no",
