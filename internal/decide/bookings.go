@@ -102,7 +102,7 @@ func (bk *bookings) book(c *model.Claim, n *model.Node, slots []model.Slot) {
 		pods = slices.DeleteFunc(slices.Clone(h.Pods), func(p *model.Pod) bool { return !p.Placeholder })
 	}
 	bk.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: slots,
-		Annotations: map[string]string{cluster.AnnotationBooked: bk.Now.UTC().Truncate(time.Second).Format(time.RFC3339), annotationReserved: "true", annotationNotReserved: plan.Unset},
+		Annotations: map[string]string{cluster.AnnotationBooked: bk.Now.UTC().Truncate(time.Second).Format(time.RFC3339), model.AnnotationReserved: "true", model.AnnotationNotReserved: plan.Unset},
 		Why:         bookedFor(c, pods[0])})
 }
 

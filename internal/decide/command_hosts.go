@@ -34,12 +34,6 @@ type commandHosts struct {
 	placements *placements
 }
 
-// annotationReserved and annotationNotReserved on a NodeClaim say whether its slots are reserved. See internal/kube.
-const (
-	annotationReserved    = "dovetail.sh/reserved"
-	annotationNotReserved = "dovetail.sh/not-reserved"
-)
-
 // hostsFor returns the real pods of candidates that a command gives to standing nodes, by claim. It returns nil if nothing is
 // reserved: pods are not bound by us, or the successors would preempt others instead of waiting to be bound.
 func (ch *commandHosts) hostsFor(candidates []*disrupt.Candidate, on []solve.Assignment) podsByHost {
@@ -75,7 +69,7 @@ func (ch *commandHosts) reserveHosts(m *cluster.Command) (done bool, lost string
 				return false, name // a struct of strings and numbers can be written
 			}
 			ch.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: ch.slotsBesidePods(n, g[name]),
-				Annotations: map[string]string{cluster.AnnotationHost: string(text), annotationReserved: "true", annotationNotReserved: plan.Unset},
+				Annotations: map[string]string{cluster.AnnotationHost: string(text), model.AnnotationReserved: "true", model.AnnotationNotReserved: plan.Unset},
 				Why:         plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: plan.ObjectOf("node", n.Name), Command: m.ID}})
 			if !c.Reserved {
 				continue // that first: a taint of a claim without reservation is taken off

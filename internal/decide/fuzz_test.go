@@ -20,7 +20,7 @@ func FuzzRecords(f *testing.F) {
 	now := time.Unix(1_760_000_000, 0).UTC()
 	f.Fuzz(func(t *testing.T, command, host, slots string) {
 		claim := &model.Claim{Name: "default-a", UID: "u", Pool: "default", Created: now.Add(-time.Hour),
-			Annotations: model.Labels{cluster.AnnotationCommand: command, cluster.AnnotationHost: host, annotationReserved: slots}}
+			Annotations: model.Labels{cluster.AnnotationCommand: command, cluster.AnnotationHost: host, model.AnnotationReserved: slots}}
 		if r, ok := cluster.ReadCommandRecord(claim); ok && r.ID == "" {
 			t.Errorf("a record without an id: %+v", r)
 		}

@@ -21,14 +21,14 @@ import (
 // followRequests finds how ProvisioningRequests stand.
 func (st *step) followRequests() {
 	var next time.Time
-	in := st.landingInput()
+	keeps := landing.NewHolds(st.View, st.landingInput())
 	checks := map[string]bool{} // by uid: requests that only free capacity is looked for
 	for _, r := range st.Snapshot.Requests {
 		checks[r.UID] = r.CheckOnly
 	}
 	st.out.Requests, next, st.mem.requests = requests.Follow(st.View, requests.In{
 		Reservations: st.reservations.All,
-		Holds:        func(h *cluster.Reservation) bool { return !st.holds() || st.heed(landing.Holds(st.View, in, h)) },
+		Holds:        func(h *cluster.Reservation) bool { return !st.holds() || st.heed(keeps(h)) },
 		Reserves: func(p *model.Pod, n int32) bool {
 			return st.holds() && (!checks[p.Consumes.UID] || st.canHold(st.ClaimOn(n)))
 		},

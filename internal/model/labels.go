@@ -32,6 +32,11 @@ const (
 	// AnnotationPrice on a node, or on a MachineDeployment of Cluster API, is what a node costs in dollars an hour.
 	AnnotationPrice = "dovetail.sh/price-per-hour"
 
+	// AnnotationReserved is "true" on a claim whose node is kept for the pods planned for it.
+	AnnotationReserved = "dovetail.sh/reserved"
+	// AnnotationNotReserved is the code of the reason why a claim is not reserved.
+	AnnotationNotReserved = "dovetail.sh/not-reserved"
+
 	// AnnotationLaunchPrice on a claim is what its node cost when it was launched, dollars an hour as FormatMicro writes them. It
 	// counts against limits while no NodePool is offered the node's instance type.
 	AnnotationLaunchPrice = "dovetail.sh/launch-price"

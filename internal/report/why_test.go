@@ -147,7 +147,7 @@ func TestWayTellsTheWholePrice(t *testing.T) {
 		return plan.Machine{Pool: "p", Type: name, Zone: "z", CapacityType: "on-demand", PriceMicro: micro, Count: count}
 	}
 	for want, machines := range map[string][]plan.Machine{
-		"launch 1 × a in z (on-demand) of NodePool p for $0.153/h":                                                                           {m("a", 153_000, 1)},
+		"launch 1 × a in z (on-demand) of NodePool p for $0.153/h":                                                                             {m("a", 153_000, 1)},
 		"launch 1 × a in z (on-demand) of NodePool p for $0.153/h, 2 × b in z (on-demand) of NodePool p for $0.0765/h each, $0.306/h in total": {m("a", 153_000, 1), m("b", 76_500, 2)},
 	} {
 		alt := plan.Alternative{Kind: plan.Buy, Machines: machines}

@@ -349,7 +349,7 @@ func (c *Cluster) updateClaim(a plan.UpdateClaim) (uint64, error) {
 	if a.SetSlots {
 		x.Slots = a.Slots
 	}
-	if a.Annotations["dovetail.sh/reserved"] == "true" { // of a claim that is created it is in Reserved and NoReserve
+	if a.Annotations[model.AnnotationReserved] == "true" { // of a claim that is created it is in Reserved and NoReserve
 		x.Reserved, x.NoReserve = true, ""
 	}
 	x.HasFinalizer = x.HasFinalizer || a.AddFinalizer

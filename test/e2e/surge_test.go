@@ -163,7 +163,9 @@ func (e *env) single() {
 	pod := e.podsRun(1)[0]
 	e.until("the controller may restart Deployments", func() error {
 		a, err := e.answer("pod/" + e.name + "/" + pod.Name)
-		if err == nil && !slices.ContainsFunc(a.Facts, func(f plan.Fact) bool { return f.Name == "eviction" && strings.HasPrefix(f.Value, "after its replacement") }) {
+		if err == nil && !slices.ContainsFunc(a.Facts, func(f plan.Fact) bool {
+			return f.Name == "eviction" && strings.HasPrefix(f.Value, "after its replacement")
+		}) {
 			err = fmt.Errorf("its facts: %v", a.Facts)
 		}
 		return err

@@ -113,17 +113,24 @@ func (in *In) contestOf(h *cluster.Reservation, r *rivals, now time.Time) (_ Con
 	return why, time.Time{}
 }
 
-// Holds reports whether a reserved node is kept for the pods with slots there: kube-scheduler chooses it for no others any more, and what it may
-// have chosen it for before is bound or fits beside them. It also returns when that may be another answer; zero: when something changes.
-func Holds(v *cluster.View, in In, h *cluster.Reservation) (holds bool, until time.Time) {
-	if !h.Claim.Reserved || h.Node == nil || !cluster.HasReservedTaint(h.Node, h.Claim) {
-		return false, time.Time{}
+// NewHolds returns a function that reports whether a reserved node is kept for the pods with slots there: kube-scheduler chooses it for no others
+// any more, and what it may have chosen it for before is bound or fits in addition to them. The function also returns when that may be another
+// answer; zero: when something changes. It reads the pending pods once, when it first needs them.
+func NewHolds(v *cluster.View, in In) func(*cluster.Reservation) (holds bool, until time.Time) {
+	var others *rivals
+	return func(h *cluster.Reservation) (bool, time.Time) {
+		if !h.Claim.Reserved || h.Node == nil || !cluster.HasReservedTaint(h.Node, h.Claim) {
+			return false, time.Time{}
+		}
+		if from := in.Closed.bindableFrom(h.Claim.Name, in.SchedulerLag); v.Now.Before(from) {
+			return false, from
+		}
+		if others == nil {
+			others = findRivals(v)
+		}
+		why, until := in.contestOf(h, others, v.Now)
+		return why != ByUnseenBind, until
 	}
-	if from := in.Closed.bindableFrom(h.Claim.Name, in.SchedulerLag); v.Now.Before(from) {
-		return false, from
-	}
-	why, until := in.contestOf(h, findRivals(v), v.Now)
-	return why != ByUnseenBind, until
 }
 
 // ContestOf returns why all pods of a reservation are left to kube-scheduler, as things are now.

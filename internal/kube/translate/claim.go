@@ -26,8 +26,8 @@ func (t *Translator) NodeClaim(c *karpv1.NodeClaim) *model.Claim {
 		TerminationGracePeriod: duration(c.Spec.TerminationGracePeriod),
 		Created:                c.CreationTimestamp.Time, HasFinalizer: slices.Contains(c.Finalizers, karpv1.FinalizerTermination), OtherFinalizers: otherFinalizers(c.Finalizers),
 		ProviderID: c.Status.ProviderID, NodeName: c.Status.NodeName, ImageID: c.Status.ImageID,
-		Conditions: Conditions(c.Status.Conditions), Reserved: c.Annotations[AnnotationReserved] == "true",
-		NoReserve: c.Annotations[AnnotationNotReserved],
+		Conditions: Conditions(c.Status.Conditions), Reserved: c.Annotations[model.AnnotationReserved] == "true",
+		NoReserve: c.Annotations[model.AnnotationNotReserved],
 	}
 	out.Deleting = DeletionTime(c)
 	if !out.Reserved && out.NoReserve == "" { // Dovetail's have one of both: see ClaimObject

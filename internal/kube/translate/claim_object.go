@@ -69,9 +69,9 @@ func (t *Translator) ClaimObject(c plan.CreateClaim) (*karpv1.NodeClaim, error) 
 	out.Annotations[karpv1.AnnotationNodePoolHash] = p.Hash
 	out.Annotations[karpv1.AnnotationNodePoolHashVersion] = karpv1.NodePoolHashVersion
 	if c.Reserved {
-		out.Annotations[AnnotationReserved] = "true"
+		out.Annotations[model.AnnotationReserved] = "true"
 	} else {
-		out.Annotations[AnnotationNotReserved] = cmp.Or(string(c.NoReserve.Code), string(plan.LandingOff))
+		out.Annotations[model.AnnotationNotReserved] = cmp.Or(string(c.NoReserve.Code), string(plan.LandingOff))
 	}
 	if text := t.devicesText(c.Requests); text != "" {
 		out.Annotations[AnnotationRequestedDevices] = text

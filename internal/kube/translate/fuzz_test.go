@@ -128,7 +128,7 @@ func FuzzTranslateClaim(f *testing.F) {
 	f.Add("a=1,b=2", "", `{"cpu":"1e30"}`)
 	f.Fuzz(func(t *testing.T, slots, reserved, rest string) {
 		c := karpv1.NodeClaim{}
-		c.Name, c.Annotations = "c", map[string]string{AnnotationSlots: slots, AnnotationReserved: reserved}
+		c.Name, c.Annotations = "c", map[string]string{AnnotationSlots: slots, model.AnnotationReserved: reserved}
 		for _, key := range []string{"dovetail.sh/command", "dovetail.sh/host", "dovetail.sh/not-reserved"} {
 			c.Annotations[key] = rest
 		}

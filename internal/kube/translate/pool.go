@@ -28,10 +28,6 @@ import (
 const (
 	// AnnotationSlots is a JSON list of model.Slot.
 	AnnotationSlots = "dovetail.sh/slots"
-	// AnnotationReserved is "true" on a claim whose node is kept for the pods planned for it.
-	AnnotationReserved = "dovetail.sh/reserved"
-	// AnnotationNotReserved is the code of the reason why a claim is not reserved.
-	AnnotationNotReserved = "dovetail.sh/not-reserved"
 	// AnnotationRequestedDevices and AnnotationDevices are how many devices the pods of a claim request and its node is to have for pods, as a
 	// JSON object of numbers by resource name: the resources of a NodeClaim can't say it.
 	AnnotationRequestedDevices = "dovetail.sh/requested-devices"

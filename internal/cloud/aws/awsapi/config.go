@@ -27,12 +27,12 @@ type Config struct {
 	KubeletExpressions bool    // spec.kubelet of EC2NodeClasses may have CEL expressions
 
 	DisableDryRun        bool          // permissions are not tried out before they are needed
-	AMIRefresh           time.Duration // how old what is known of images may be
-	SubnetRefresh        time.Duration // and of subnets
-	SecurityGroupRefresh time.Duration // and of security groups
-	TypesRefresh         time.Duration // and of instance types
-	PricesRefresh        time.Duration // and of prices
-	GroupRefresh         time.Duration // and of node groups; before one is changed it is asked for anew
+	AMIRefresh           time.Duration // cache TTL of AMIs
+	SubnetRefresh        time.Duration // cache TTL of subnets
+	SecurityGroupRefresh time.Duration // cache TTL of security groups
+	TypesRefresh         time.Duration // cache TTL of instance types
+	PricesRefresh        time.Duration // cache TTL of prices
+	GroupRefresh         time.Duration // cache TTL of node groups; a group is read again before it is changed
 
 	StatusCheckInterval time.Duration // how often EC2's status checks of machines are asked for; 0: never
 }
