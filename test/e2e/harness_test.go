@@ -225,9 +225,9 @@ func waitFor(ctx context.Context, ask func(context.Context) error) error {
 }
 
 // pace scales a time that is part of what a test does, such as how long a lease lasts or how long a rival keeps a node shut: on a slow machine all
-// others need longer too. It is bounded, as such times add up.
+// others need longer too. It is bounded, as such times add up. It is whole milliseconds.
 func pace(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * min(4, testwait.Factor()))
+	return time.Duration(float64(d) * min(4, testwait.Factor())).Round(time.Millisecond)
 }
 
 // env is one test's part of a sandbox.
