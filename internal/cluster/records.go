@@ -108,13 +108,9 @@ func HostedCommand(c *model.Claim) plan.CommandID {
 	return r.ID
 }
 
-// AnnotationBooked on a NodeClaim says that its node was reserved for pods of ProvisioningRequests when it was standing already, and
-// since when.
-const AnnotationBooked = "dovetail.sh/booked"
-
 // BookedSince returns since when a claim's standing node is reserved for pods of ProvisioningRequests; false: it is not.
 func BookedSince(c *model.Claim) (time.Time, bool) {
-	text := c.Annotations[AnnotationBooked]
+	text := c.Annotations[model.AnnotationBooked]
 	if text == "" {
 		return time.Time{}, false
 	}

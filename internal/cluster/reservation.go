@@ -146,7 +146,7 @@ func (h *Reservation) IsUsable() bool {
 // IsShut reports whether a node that was reserved when it was standing takes no pods now, because somebody cordoned or tainted it. Taints that
 // Kubernetes sets on a node that is not Ready do not count: they may go by themselves.
 func (h *Reservation) IsShut() bool {
-	if h.Node == nil || h.Claim.Annotations[AnnotationBooked] == "" || !h.Node.Ready {
+	if h.Node == nil || h.Claim.Annotations[model.AnnotationBooked] == "" || !h.Node.Ready {
 		return false
 	}
 	return !h.IsUsable()

@@ -32,7 +32,7 @@ type bookings struct {
 // reserve takes each standing node on that is booked, or is to be.
 func (bk *bookings) reserve() {
 	for _, c := range bk.DirtyClaims {
-		if c.Annotations[cluster.AnnotationBooked] != "" && c.Deleting.IsZero() {
+		if c.Annotations[model.AnnotationBooked] != "" && c.Deleting.IsZero() {
 			bk.advance(c)
 		}
 	}
@@ -102,7 +102,7 @@ func (bk *bookings) book(c *model.Claim, n *model.Node, slots []model.Slot) {
 		pods = slices.DeleteFunc(slices.Clone(h.Pods), func(p *model.Pod) bool { return !p.Placeholder })
 	}
 	bk.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: slots,
-		Annotations: map[string]string{cluster.AnnotationBooked: bk.Now.UTC().Truncate(time.Second).Format(time.RFC3339), model.AnnotationReserved: "true", model.AnnotationNotReserved: plan.Unset},
+		Annotations: map[string]string{model.AnnotationBooked: bk.Now.UTC().Truncate(time.Second).Format(time.RFC3339), model.AnnotationReserved: "true", model.AnnotationNotReserved: plan.Unset},
 		Why:         bookedFor(c, pods[0])})
 }
 
@@ -126,7 +126,7 @@ func (bk *bookings) advance(c *model.Claim) {
 		}
 		return
 	}
-	bk.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: c.Annotations[cluster.AnnotationHost] == "", Annotations: map[string]string{cluster.AnnotationBooked: plan.Unset},
+	bk.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: c.Annotations[cluster.AnnotationHost] == "", Annotations: map[string]string{model.AnnotationBooked: plan.Unset},
 		Why: plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name)}})
 }
 

@@ -202,7 +202,7 @@ func (ch *commandHosts) canHost(p int32, allowDrifted bool) bool {
 		return false
 	}
 	c := ch.Snapshot.Claims[at]
-	if ch.health.IsBroken(c, ch.Now) || c.Is(lifecycle.Drifted) && !allowDrifted || !c.Deleting.IsZero() || c.UID == "" || ch.commands.Of(c) != "" || ch.Interruptions[c.Name] != nil || ch.reservations.ByClaim[c.Name] != nil || c.Annotations[cluster.AnnotationHost] != "" || c.Annotations[cluster.AnnotationBooked] != "" {
+	if ch.health.IsBroken(c, ch.Now) || c.Is(lifecycle.Drifted) && !allowDrifted || !c.Deleting.IsZero() || c.UID == "" || ch.commands.Of(c) != "" || ch.Interruptions[c.Name] != nil || ch.reservations.ByClaim[c.Name] != nil || c.Annotations[cluster.AnnotationHost] != "" || c.Annotations[model.AnnotationBooked] != "" {
 		return false
 	}
 	for _, g := range ch.mem.hosts {

@@ -52,7 +52,7 @@ func (ca *candidates) evaluate(u *disrupt.Candidate) findings {
 		uncounted:   !isCountedByAll(c),
 		unhealthy:   ca.health.Of(c).Cause.Code != "",
 		terminates:  c.Annotations[lifecycle.TerminationTime] != "",
-		reserved:    ca.reservations.ByClaim[c.Name] != nil || cluster.WaitsForDaemons(c, u.Node) || c.Annotations[cluster.AnnotationBooked] != "",
+		reserved:    ca.reservations.ByClaim[c.Name] != nil || cluster.WaitsForDaemons(c, u.Node) || c.Annotations[model.AnnotationBooked] != "",
 		unsure:      c.SlotsUnsure,
 		expired:     lifecycle.IsExpired(c, ca.Now),
 		idle:        !u.Occupied && u.Pool.ConsolidateAfter >= 0 && u.Pool.Replicas < 0,

@@ -18,7 +18,7 @@ import (
 func (st *step) classifyPods() {
 	st.rollouts = pods.NewRollouts(st.View, st.pol.InterruptionNotice)
 	st.pods = pods.Classify(st.View, pods.In{Commands: st.commands, Rollouts: st.rollouts, LaunchDue: nodegroups.NewPodRules(st.Snapshot.Pools).LaunchDue,
-		SchedulerWait: st.pol.SchedulerWait, Unseen: st.req.unseen})
+		SchedulerWait: st.pol.SchedulerWait, MinDrain: st.pol.Lifecycle.MinDrain, Unseen: st.req.unseen})
 	st.evictions, st.mem.evictions = pods.FollowEvictions(st.View, st.pods, st.mem.evictions)
 }
 

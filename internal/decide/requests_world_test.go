@@ -238,7 +238,7 @@ func (w *world) cordonBooked() bool {
 	for _, name := range slices.Sorted(maps.Keys(w.Claims)) {
 		c := w.Claims[name]
 		n := w.Nodes[c.NodeName]
-		if n == nil || c.Annotations[cluster.AnnotationBooked] == "" || !cluster.HasReservedTaint(n, c) || n.HasTaint(unschedulable) || !waits(c) {
+		if n == nil || c.Annotations[model.AnnotationBooked] == "" || !cluster.HasReservedTaint(n, c) || n.HasTaint(unschedulable) || !waits(c) {
 			continue
 		}
 		x := *n

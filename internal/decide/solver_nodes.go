@@ -134,8 +134,18 @@ func (sv *solverView) standingNode(n *model.Node, c *model.Claim, h *cluster.Res
 		return r, time.Time{}
 	}
 	if c != nil && lifecycle.IsRebooting(c) {
-		r.Closed, r.Drained = true, lifecycle.IsDrainedForReboot(c)
-		return r, time.Time{}
+		r.Closed = true
+		if !lifecycle.IsDrainedForReboot(c) {
+			return r, time.Time{}
+		}
+		// Pods that will be evicted are planned for elsewhere.
+		var until time.Time
+		r.Pods = slices.DeleteFunc(slices.Clone(n.Pods), func(p *model.Pod) bool {
+			stays, due := lifecycle.StaysThroughReboot(c, p, sv.pol.Lifecycle.MinDrain, sv.Now)
+			until = model.EarlierOf(until, due)
+			return p.IsWorkload() && !stays
+		})
+		return r, until
 	}
 	// An unregistered node that no claim names is one whose launch has not been answered yet: its capacity is its
 	// claim's, and counted there.

@@ -115,15 +115,28 @@ func mayBeUnreachable(in *Input) bool {
 	return len(in.Instances) == 0 && (in.Shift != nil || in.ShiftsUnread)
 }
 
-// YieldsToShift reports whether a launched claim holds nothing for its pods while the cluster is shifted away from its zone, so that they get a node in
-// another zone. It does if its node has been initialized. It also does if somebody else has chosen the zone, of which more may come: a node group, or
-// who launched the machine that it adopts.
-func YieldsToShift(c *model.Claim) bool {
-	return !c.Is(Initialized) && c.NodeGroup() == "" && c.Annotations[model.AnnotationAdopt] == ""
+// YieldsToShift reports whether a launched claim with a node, or without one yet, holds nothing for its pods while the cluster is shifted away from its
+// zone, so that they get a node in another zone. It does until its node is initialized, and also if the node became so during the shift: it is still
+// reserved, and no pod has come or is being bound. It does not if it is booked, because its capacity has been promised to a ProvisioningRequest. It also
+// does not if somebody else has chosen the zone, of which more may come: a node group, or who launched the machine that it adopts.
+func YieldsToShift(c *model.Claim, n *model.Node, binding bool) bool {
+	if c.NodeGroup() != "" || c.Annotations[model.AnnotationAdopt] != "" {
+		return false
+	}
+	if !c.Is(Initialized) {
+		return true
+	}
+	return c.Reserved && n != nil && !binding && c.Annotations[model.AnnotationBooked] == "" && hasTaint(n.Taints, reservationTaint(c)) && !slices.ContainsFunc(n.Pods, (*model.Pod).IsWorkload)
 }
 
 // isYielding reports whether a claim holds nothing for its pods now because of a zonal shift. Its node stays reserved, so that no pod is bound there.
-func isYielding(in *Input) bool { return in.Shift != nil && YieldsToShift(in.Claim) }
+func isYielding(in *Input) bool {
+	var n *model.Node
+	if len(in.Nodes) == 1 {
+		n = in.Nodes[0]
+	}
+	return in.Shift != nil && YieldsToShift(in.Claim, n, in.Binding)
+}
 
 // deleteIfShiftedAway deletes a claim of a NodePool whose node has not joined if the cluster is shifted away from its zone, and reports whether it did.
 // A node that has registered stays.

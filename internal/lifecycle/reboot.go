@@ -48,6 +48,29 @@ func isRebootIssued(c *model.Claim) bool {
 	return c.Annotations[model.AnnotationBootID] != "" || c.Conditions[Rebooting].Reason == RebootIssued
 }
 
+// rebootDrain returns how long pods are evicted from a claim's node before it is rebooted; 0: none is evicted.
+func rebootDrain(c *model.Claim) time.Duration {
+	drain, err := time.ParseDuration(c.Annotations[model.AnnotationRebootDrain])
+	if err != nil || drain < 0 {
+		return 0
+	}
+	return drain
+}
+
+// StaysThroughReboot reports whether a pod of a node that is drained for a reboot will be there after the reboot, because it is not evicted, and until
+// when that is the answer (zero: for good). minDrain is Policy.MinDrain.
+func StaysThroughReboot(c *model.Claim, p *model.Pod, minDrain time.Duration, now time.Time) (stays bool, until time.Time) {
+	drain := rebootDrain(c)
+	end := c.Conditions[Rebooting].Since.Add(max(drain, minDrain))
+	if drain == 0 || !now.Before(end) {
+		return true, time.Time{}
+	}
+	if held, until := p.Held(now); held && (until.IsZero() || !until.Before(end)) {
+		return true, time.Time{}
+	}
+	return false, end
+}
+
 // reboots are when the last reboots of a claim's node were asked for, the earliest first.
 func reboots(c *model.Claim) (out []time.Time) {
 	for _, text := range strings.Split(c.Annotations[model.AnnotationReboots], ",") {
@@ -102,11 +125,7 @@ func stepReboot(in *Input, n *model.Node, out *Output) {
 		awaitReboot(in, n, out)
 		return
 	}
-	requested := c.Conditions[Rebooting].Since
-	drain, err := time.ParseDuration(c.Annotations[model.AnnotationRebootDrain])
-	if err != nil || drain < 0 {
-		drain = 0
-	}
+	requested, drain := c.Conditions[Rebooting].Since, rebootDrain(c)
 	end := requested.Add(max(drain, in.Policy.MinDrain))
 	due := end.Add(in.Policy.RebootIssueTimeout)
 	if !in.Now.Before(due) {

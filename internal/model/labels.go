@@ -29,6 +29,9 @@ const (
 	TaintRebooting    = "karpenter.sh/rebooting"
 	AnnotationAdopt   = "dovetail.sh/adopt" // of a claim made for a machine that was there before it: the machine's provider id
 
+	// AnnotationBooked on a claim says since when its node, which was standing already, is reserved for pods of ProvisioningRequests.
+	AnnotationBooked = "dovetail.sh/booked"
+
 	// AnnotationPrice on a node, or on a MachineDeployment of Cluster API, is what a node costs in dollars an hour.
 	AnnotationPrice = "dovetail.sh/price-per-hour"
 

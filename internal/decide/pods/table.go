@@ -20,6 +20,7 @@ type In struct {
 	Rollouts      *Rollouts
 	LaunchDue     func(*model.Pod) time.Time // when the rules of node groups let nodes be launched for a pod
 	SchedulerWait time.Duration              // how long kube-scheduler has to look at a new pod
+	MinDrain      time.Duration              // of the lifecycle's Policy
 	Unseen        bool                       // pods that kube-scheduler has not looked at yet count as refused
 }
 
@@ -169,8 +170,10 @@ func (pt *Table) findLeaving() (out []*model.Pod) {
 			continue
 		}
 		for _, p := range n.Pods {
-			if held, until := p.Held(pt.Now); stays && held && until.IsZero() {
-				continue // never evicted, it is there after the reboot
+			if stays {
+				if there, _ := lifecycle.StaysThroughReboot(c, p, pt.MinDrain, pt.Now); there {
+					continue
+				}
 			}
 			if p.Deleting.IsZero() && p.IsWorkload() && pt.HasSuccessor(p) && p.Owner.UID != "" && p.Owner.Kind != "Node" && !pt.Rollouts.hasSuccessor(p) {
 				out = append(out, p)

@@ -118,14 +118,11 @@ func (rd *reader) endLaunch(c *model.Claim, served map[cluster.SlotKey]bool) (ou
 // was launched if there was no capacity, or the node class was not ready. A zonal shift that takes the pods of a launch away says nothing of them.
 func (rd *reader) newEnded(c *model.Claim) (Ended, bool) {
 	p := rd.Pool(c.Pool)
-	if p == nil || rd.IsForeign(c) || c.Annotations[cluster.AnnotationHost] != "" || c.Annotations[cluster.AnnotationBooked] != "" || c.Annotations[model.AnnotationAdopt] != "" {
+	if p == nil || rd.IsForeign(c) || c.Annotations[cluster.AnnotationHost] != "" || c.Annotations[model.AnnotationBooked] != "" || c.Annotations[model.AnnotationAdopt] != "" {
 		return Ended{}, false
 	}
 	if h := c.Annotations[model.AnnotationPoolHash]; h != "" && p.Hash != "" && h != p.Hash {
 		return Ended{}, false // it was launched as something else
-	}
-	if rd.Snapshot.ShiftFrom(c.Labels[model.LabelZone]) != nil && lifecycle.YieldsToShift(c) {
-		return Ended{}, false // pods can still be launched for in other zones
 	}
 	if f, ok := rd.Snapshot.Failures[c.UID]; ok && c.ProviderID == "" {
 		switch f.Kind {
@@ -134,6 +131,9 @@ func (rd *reader) newEnded(c *model.Claim) (Ended, bool) {
 		}
 	}
 	n := rd.NodeFor(c)
+	if rd.Snapshot.ShiftFrom(c.Labels[model.LabelZone]) != nil && lifecycle.YieldsToShift(c, n, false) {
+		return Ended{}, false // pods can still be launched for in other zones
+	}
 	x := Ended{Claim: c.Name, UID: c.UID, Pool: p.UID, Basis: cluster.LaunchBasis(p), Group: c.NodeGroup(), Created: c.Created, Ended: rd.Now, Replaces: c.Annotations[cluster.AnnotationCommand] != "",
 		Usable: c.Is(lifecycle.Initialized), Stands: c.Is(lifecycle.Initialized) && n != nil && n.Deleting.IsZero() && c.Deleting.IsZero() && rd.Interruptions[c.Name] == nil,
 		Node: c.NodeName, Cause: rd.causeOf(c, n), Micro: rd.priceOf(c)}

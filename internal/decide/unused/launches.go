@@ -91,7 +91,7 @@ func (ul *Launches) Read(in In) {
 	for _, h := range in.Reservations {
 		was, known := ul.mem.held[h.Claim.UID]
 		if h.Claim.UID == "" || len(h.Claim.Slots) == 0 || h.Claim.Annotations[cluster.AnnotationHost] != "" || h.Claim.Annotations[model.AnnotationAdopt] != "" ||
-			!known && h.Claim.Annotations[cluster.AnnotationBooked] != "" {
+			!known && h.Claim.Annotations[model.AnnotationBooked] != "" {
 			continue
 		}
 		if known && h.Node != nil && !h.Node.Deleting.IsZero() {
