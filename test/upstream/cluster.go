@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
@@ -16,7 +17,8 @@ import (
 // cluster is a sandbox with one autoscaler.
 type cluster struct {
 	*sandbox.Sandbox
-	stopKarpenter func() // nil where the sandbox runs Dovetail
+	stopKarpenter func()     // nil where the sandbox runs Dovetail
+	pod           *podServer // nil for suites that don't measure the autoscaler
 }
 
 // gates are the feature gates that a suite has specs for. Dovetail always serves those that it does not know.
@@ -52,16 +54,40 @@ func startCluster(ctx context.Context, dir string, o options, b built, autoscale
 	if err := c.Create(ctx, "/apis/apps/v1/namespaces/kube-system/deployments", fmt.Sprintf(settings, gates[o.suite])); err != nil {
 		return nil, errors.Join(err, c.stop())
 	}
+	metrics := ""
 	if autoscaler == karpenter {
 		var env []string
 		if gates[o.suite] != "" {
 			env = append(env, "FEATURE_GATES="+gates[o.suite])
 		}
-		if c.stopKarpenter, err = s.StartKarpenter(b.controller, catalog, filepath.Join(dir, "karpenter.log"), env...); err != nil {
+		if c.stopKarpenter, metrics, err = s.StartMeasuredKarpenter(b.controller, catalog, filepath.Join(dir, "karpenter.log"), env...); err != nil {
+			return nil, errors.Join(err, c.stop())
+		}
+	} else {
+		all, err := s.Components(sandbox.Controller)
+		if err != nil {
+			return nil, errors.Join(err, c.stop())
+		}
+		metrics = fmt.Sprintf("http://127.0.0.1:%d/metrics", all[0].Ports["metrics"])
+	}
+	if o.suite == performance {
+		at, err := url.Parse(metrics)
+		if err != nil {
+			return nil, errors.Join(err, c.stop())
+		}
+		if c.pod, err = servePod(ctx, s, at.Host, dir); err != nil {
 			return nil, errors.Join(err, c.stop())
 		}
 	}
 	return c, nil
+}
+
+// kubeconfig returns the path of the kubeconfig that the suite uses.
+func (c *cluster) kubeconfig() string {
+	if c.pod != nil {
+		return c.pod.Kubeconfig
+	}
+	return c.Kubeconfig(sandbox.Admin)
 }
 
 // writeCatalogue is the file of the instance types that a suite runs with. The performance suite has those on amd64 whose prices
@@ -77,6 +103,9 @@ func writeCatalogue(dir string, o options, b built) (string, error) {
 func (c *cluster) stop() error {
 	if c.stopKarpenter != nil {
 		c.stopKarpenter()
+	}
+	if c.pod != nil {
+		c.pod.stop()
 	}
 	return c.Down()
 }

@@ -53,7 +53,7 @@ func printFigures(out io.Writer, results []*result) error {
 	}
 	fmt.Fprintf(out, "Figures of %s, by the suite's own reports:\n", strings.Join(names, " / "))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "spec\tphase\tpods\tnodes\tCPU reserved\tmemory reserved\tseconds")
+	fmt.Fprintln(w, "spec\tphase\tpods\tnodes\tCPU reserved\tmemory reserved\tseconds\theap MB\tcores")
 	for _, k := range keys {
 		cell := func(value func(p phase) string) string {
 			var values []string
@@ -65,11 +65,13 @@ func printFigures(out io.Writer, results []*result) error {
 			}
 			return strings.Join(values, " / ")
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", shortName(k.spec), k.phase, pods[k],
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", shortName(k.spec), k.phase, pods[k],
 			cell(func(p phase) string { return fmt.Sprint(p.Nodes) }),
 			cell(func(p phase) string { return fmt.Sprintf("%.1f %%", 100*p.CPUReserved) }),
 			cell(func(p phase) string { return fmt.Sprintf("%.1f %%", 100*p.MemoryReserved) }),
-			cell(func(p phase) string { return fmt.Sprintf("%.1f", p.Seconds) }))
+			cell(func(p phase) string { return fmt.Sprintf("%.1f", p.Seconds) }),
+			cell(func(p phase) string { return fmt.Sprintf("%.0f", p.Heap) }),
+			cell(func(p phase) string { return fmt.Sprintf("%.2f", p.CPU) }))
 	}
 	return w.Flush()
 }

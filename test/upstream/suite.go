@@ -21,8 +21,6 @@ import (
 	"time"
 
 	"github.com/onsi/ginkgo/v2/types"
-
-	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
 // result is what a suite said about one autoscaler.
@@ -54,6 +52,8 @@ type phase struct {
 	CPUReserved    float64 `json:"cpuReserved"` // average over nodes, a part of 1
 	MemoryReserved float64 `json:"memoryReserved"`
 	Seconds        float64 `json:"seconds"` // of a consolidation or drift with the minutes of silence that end it
+	Heap           float64 `json:"heapMB"`  // of the autoscaler: 95th percentile of the live heap
+	CPU            float64 `json:"cpu"`     // of the autoscaler: average cores
 }
 
 // runSuite runs the suite against an autoscaler on a new sandbox, which is down again when it returns. That specs fail
@@ -84,7 +84,7 @@ func runSuite(ctx context.Context, o options, b built, autoscaler string) (r *re
 	cmd := exec.CommandContext(ctx, b.suite, "-ginkgo.v", "-ginkgo.no-color", "-ginkgo.seed=1", "-ginkgo.timeout=6h",
 		"-ginkgo.json-report="+report, "-ginkgo.focus="+o.focus, "-ginkgo.skip="+o.skip)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig(sandbox.Admin), "OUTPUT_DIR="+reports)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig(), "OUTPUT_DIR="+reports)
 	// Ctrl-C is for us: ginkgo cleans the cluster up and writes its report after one signal, and neither after two.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -208,6 +208,8 @@ func readPhases(output string) (out []phase, err error) {
 			TotalTime               time.Duration `json:"total_time"`
 			TotalReservedCPUUtil    float64       `json:"total_reserved_cpu_utilization"`
 			TotalReservedMemoryUtil float64       `json:"total_reserved_memory_utilization"`
+			KarpenterP95HeapMB      float64       `json:"karpenter_p95_heap_mb"`
+			KarpenterAvgCPUCores    float64       `json:"karpenter_avg_cpu_cores"`
 		}
 		if err := json.Unmarshal(data, &report); err != nil {
 			return nil, fmt.Errorf("decode %s: %w", m[1], err)
@@ -217,7 +219,7 @@ func readPhases(output string) (out []phase, err error) {
 			name = fmt.Sprintf("%s %d", name, kinds[name])
 		}
 		out = append(out, phase{Name: name, Pods: report.TotalPods, Nodes: report.TotalNodes, CPUReserved: report.TotalReservedCPUUtil,
-			MemoryReserved: report.TotalReservedMemoryUtil, Seconds: report.TotalTime.Seconds()})
+			MemoryReserved: report.TotalReservedMemoryUtil, Seconds: report.TotalTime.Seconds(), Heap: report.KarpenterP95HeapMB, CPU: report.KarpenterAvgCPUCores})
 	}
 	return out, nil
 }

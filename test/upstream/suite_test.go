@@ -57,16 +57,16 @@ skipped    0.001s  Chaos should not scale up for ever
 func TestPrintFigures(t *testing.T) {
 	const name = "Performance Basic Deployment should efficiently scale two deployments"
 	ours := &result{Autoscaler: dovetail, Specs: []spec{{Name: name, Phases: []phase{
-		{"scale-out", 1000, 141, 0.9895, 0.9083, 27}, {"consolidation", 700, 101, 0.988, 0.905, 246.3}}}}}
-	theirs := &result{Autoscaler: karpenter, Specs: []spec{{Name: name, Phases: []phase{{"scale-out", 1000, 151, 0.9, 0.85, 40.8}}}}}
+		{"scale-out", 1000, 141, 0.9895, 0.9083, 27, 118, 0.31}, {"consolidation", 700, 101, 0.988, 0.905, 246.3, 131, 0.2}}}}}
+	theirs := &result{Autoscaler: karpenter, Specs: []spec{{Name: name, Phases: []phase{{"scale-out", 1000, 151, 0.9, 0.85, 40.8, 140, 0.46}}}}}
 	var out strings.Builder
 	if err := printFigures(&out, []*result{ours, theirs}); err != nil {
 		t.Fatal(err)
 	}
 	const want = `Figures of dovetail / karpenter, by the suite's own reports:
-spec              phase          pods  nodes      CPU reserved     memory reserved  seconds
-Basic Deployment  scale-out      1000  141 / 151  99.0 % / 90.0 %  90.8 % / 85.0 %  27.0 / 40.8
-Basic Deployment  consolidation  700   101 / -    98.8 % / -       90.5 % / -       246.3 / -
+spec              phase          pods  nodes      CPU reserved     memory reserved  seconds      heap MB    cores
+Basic Deployment  scale-out      1000  141 / 151  99.0 % / 90.0 %  90.8 % / 85.0 %  27.0 / 40.8  118 / 140  0.31 / 0.46
+Basic Deployment  consolidation  700   101 / -    98.8 % / -       90.5 % / -       246.3 / -    131 / -    0.20 / -
 `
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
