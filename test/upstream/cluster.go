@@ -17,8 +17,9 @@ import (
 // cluster is a sandbox with one autoscaler.
 type cluster struct {
 	*sandbox.Sandbox
-	stopKarpenter func()     // nil where the sandbox runs Dovetail
-	pod           *podServer // nil for suites that don't measure the autoscaler
+	stopKarpenter func()           // nil where the sandbox runs Dovetail
+	pod           *podServer       // nil for suites that don't measure the autoscaler
+	driver        *sandbox.Process // Karpenter's DRA driver for kwok nodes; nil where the suite needs none
 }
 
 // gates are the feature gates that a suite has specs for. Dovetail always serves those that it does not know.
@@ -53,6 +54,11 @@ func startCluster(ctx context.Context, dir string, o options, b built, autoscale
 	c = &cluster{Sandbox: s}
 	if err := c.Create(ctx, "/apis/apps/v1/namespaces/kube-system/deployments", fmt.Sprintf(settings, gates[o.suite])); err != nil {
 		return nil, errors.Join(err, c.stop())
+	}
+	if b.driver != "" {
+		if err := c.startDriver(ctx, b, filepath.Join(dir, "driver.log")); err != nil {
+			return nil, errors.Join(err, c.stop())
+		}
 	}
 	metrics := ""
 	if autoscaler == karpenter {
@@ -90,6 +96,18 @@ func (c *cluster) kubeconfig() string {
 	return c.Kubeconfig(sandbox.Admin)
 }
 
+// draConfigs is the file of the definition of DRAConfigs, which the DRA driver reads, in Karpenter's module.
+var draConfigs = filepath.Join("dra-kwok-driver", "pkg", "apis", "crds", "test.karpenter.sh_draconfigs.yaml")
+
+// startDriver installs DRAConfigs and starts Karpenter's DRA driver.
+func (c *cluster) startDriver(ctx context.Context, b built, log string) (err error) {
+	if err := c.ApplyCRDs(ctx, filepath.Join(b.module, draConfigs)); err != nil {
+		return err
+	}
+	c.driver, err = c.StartDRADriver(b.driver, log)
+	return err
+}
+
 // writeCatalogue is the file of the instance types that a suite runs with. The performance suite has those on amd64 whose prices
 // Dovetail's other figures are of; the others those that Karpenter runs them with, for their specs ask for types of either architecture.
 func writeCatalogue(dir string, o options, b built) (string, error) {
@@ -99,8 +117,11 @@ func writeCatalogue(dir string, o options, b built) (string, error) {
 	return scaledown.WriteCatalogue(dir)
 }
 
-// stop ends Karpenter, where it runs, and the sandbox. Logs stay.
+// stop ends Karpenter and the DRA driver, where they run, and the sandbox. Logs stay.
 func (c *cluster) stop() error {
+	if c.driver != nil {
+		c.driver.Stop()
+	}
 	if c.stopKarpenter != nil {
 		c.stopKarpenter()
 	}

@@ -74,7 +74,7 @@ func TestDRADriver(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	c.must(s.ApplyCRDs(c.ctx, filepath.Join(strings.TrimSpace(module), "dra-kwok-driver", "pkg", "apis", "crds", "test.karpenter.sh_draconfigs.yaml")))
+	c.must(s.ApplyCRDs(c.ctx, filepath.Join(strings.TrimSpace(module), draConfigs)))
 	c.configure()
 	driver, err := s.StartDRADriver(binary, filepath.Join(dir, "driver.log"))
 	c.must(err)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command upstream runs Karpenter's own performance, regression or disruption suite, unmodified, against Dovetail or against
-// Karpenter's KWOK controller, each on a sandbox of its own with the same instance types and prices. It prints each
+// Command upstream runs Karpenter's own performance, regression, disruption or DRA suite, unmodified, against Dovetail or
+// against Karpenter's KWOK controller, each on a sandbox of its own with the same instance types and prices. It prints each
 // spec's result, and for the performance suite the figures that the suite's own reports give for each phase. `make
 // upstream-performance` and `make upstream` run it.
 //
@@ -35,6 +35,7 @@ const (
 	performance = "performance"
 	regression  = "regression"
 	disruption  = "disruption"
+	dra         = "dra"
 )
 
 type options struct {
@@ -48,7 +49,7 @@ func main() {
 	autoscaler := flag.String("autoscaler", dovetail, "run against dovetail or karpenter")
 	both := flag.Bool("both", false, "run against dovetail, then against karpenter, and print their figures side by side")
 	asJSON := flag.Bool("json", false, "print JSON instead of tables")
-	flag.StringVar(&o.suite, "suite", performance, "Karpenter's suite: performance, regression or disruption")
+	flag.StringVar(&o.suite, "suite", performance, "Karpenter's suite: performance, regression, disruption or dra")
 	flag.StringVar(&o.focus, "focus", "", "run only specs whose full text matches this regular expression")
 	flag.StringVar(&o.skip, "skip", "", "leave out specs whose full text matches this regular expression")
 	flag.StringVar(&o.dir, "keep", "", "keep reports and logs in this directory (default: a temporary one, removed where all specs passed)")
@@ -70,8 +71,8 @@ func main() {
 
 // run compiles the suite, runs it against each autoscaler, prints the results, and reports whether all specs passed.
 func run(ctx context.Context, o options, asJSON bool) (passed bool, err error) {
-	if !slices.Contains([]string{performance, regression, disruption}, o.suite) {
-		return false, fmt.Errorf("-suite %s: Karpenter's suites that run here are performance, regression and disruption", o.suite)
+	if !slices.Contains([]string{performance, regression, disruption, dra}, o.suite) {
+		return false, fmt.Errorf("-suite %s: Karpenter's suites that run here are performance, regression, disruption and dra", o.suite)
 	}
 	for _, a := range o.autoscalers {
 		if a != dovetail && a != karpenter {
