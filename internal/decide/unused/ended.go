@@ -131,7 +131,7 @@ func (rd *reader) newEnded(c *model.Claim) (Ended, bool) {
 		}
 	}
 	n := rd.NodeFor(c)
-	if rd.Snapshot.ShiftFrom(c.Labels[model.LabelZone]) != nil && lifecycle.YieldsToShift(c, n, false) {
+	if rd.isYielding(c, n) {
 		return Ended{}, false // pods can still be launched for in other zones
 	}
 	x := Ended{Claim: c.Name, UID: c.UID, Pool: p.UID, Basis: cluster.LaunchBasis(p), Group: c.NodeGroup(), Created: c.Created, Ended: rd.Now, Replaces: c.Annotations[cluster.AnnotationCommand] != "",
@@ -141,6 +141,11 @@ func (rd *reader) newEnded(c *model.Claim) (Ended, bool) {
 		x.Node = n.Name
 	}
 	return x, true
+}
+
+// isYielding reports whether a claim holds nothing for its pods now because of a zonal shift.
+func (rd *reader) isYielding(c *model.Claim, n *model.Node) bool {
+	return rd.Snapshot.ShiftFrom(c.Labels[model.LabelZone]) != nil && lifecycle.YieldsToShift(c, n, false)
 }
 
 // endUnmade returns what is to be remembered of a NodeClaim that the API server has refused.

@@ -75,6 +75,8 @@ type Memory struct {
 	capacity   map[string]openCapacity // by claim uid: launches for no pod whose outcome is open
 	scaledDown map[string]bool         // by claim uid: removed by a NodePool that has more than its fixed number of nodes
 
+	yielded map[string]bool // by claim uid: claims whose pods got a node in another zone because of a zonal shift
+
 	retryAt time.Time // when pods that are kept from a launch may have one; zero: there are none
 }
 
@@ -117,7 +119,7 @@ func (ul *Launches) Read(in In) {
 		switch {
 		case starting:
 			held[uid] = x
-		case lifecycle.WasRebooted(x.claim): // its pods have left it for that
+		case lifecycle.WasRebooted(x.claim), ul.mem.yielded[uid]: // its pods have left it for that
 		case ul.Commands.Of(x.claim) != "" && n != nil && slices.ContainsFunc(n.Pods, (*model.Pod).IsWorkload):
 			// A disruption command removes it, which is no fault of the launch.
 		default:
@@ -125,7 +127,7 @@ func (ul *Launches) Read(in In) {
 		}
 	}
 	for _, c := range ul.Snapshot.Claims { // of an earlier process, or that ended before they were seen to hold anything
-		if ul.mem.Begun && (c.Deleting.IsZero() || c.Is(lifecycle.Initialized)) || c.UID == "" || len(c.Slots) == 0 || !c.LastPodEvent.IsZero() || lifecycle.WasRebooted(c) {
+		if ul.mem.Begun && (c.Deleting.IsZero() || c.Is(lifecycle.Initialized)) || c.UID == "" || len(c.Slots) == 0 || !c.LastPodEvent.IsZero() || lifecycle.WasRebooted(c) || ul.mem.yielded[c.UID] {
 			continue
 		}
 		if _, was := ul.mem.held[c.UID]; was || known[c.UID] || held[c.UID].claim != nil {
@@ -143,11 +145,25 @@ func (ul *Launches) Read(in In) {
 			ended = append(ended, ul.endUnmade(u, uid)...)
 		}
 	}
-	ul.mem.held, ul.mem.Begun = held, true
+	ul.mem.held, ul.mem.Begun, ul.mem.yielded = held, true, ul.readYielded()
 	ul.mem.ended.add(ended)
 	ul.forget()
 	ul.takeBack()
 	ul.reviewMade()
+}
+
+// readYielded returns the claims that exist and hold nothing for their pods because of a zonal shift, or did so at an earlier step.
+func (ul *Launches) readYielded() map[string]bool {
+	if len(ul.Snapshot.Shifts)+len(ul.mem.yielded) == 0 {
+		return nil
+	}
+	out := map[string]bool{}
+	for _, c := range ul.Snapshot.Claims {
+		if c.UID != "" && (ul.mem.yielded[c.UID] || ul.isYielding(c, ul.NodeFor(c))) {
+			out[c.UID] = true
+		}
+	}
+	return out
 }
 
 // readCapacity follows the launches for no pod, and returns those that have ended unused.
