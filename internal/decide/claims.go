@@ -81,8 +81,9 @@ func (st *step) holdingOf(c *model.Claim) (out claims.Holding, until time.Time) 
 // endOrphans ends machines and nodes without a claim.
 func (st *step) endOrphans() { st.merge(claims.EndOrphans(st.View, st.pol.OrphanGrace)) }
 
-// adoptGroupMembers makes a claim for each member of a node group that is nobody's.
+// adoptGroupMembers makes a claim for each member of a node group that is nobody's, and ends those that came too late and that no pool adopts.
 func (st *step) adoptGroupMembers() {
+	st.merge(nodegroups.EndUnadopted(st.View, st.pol.AdoptionGrace))
 	for _, a := range nodegroups.AdoptMembers(st.View) {
 		st.addAction(a)
 	}

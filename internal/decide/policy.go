@@ -69,6 +69,7 @@ type Policy struct {
 	EvictionRetries     int // pods that did not go when evicted before, and are evicted again in one step
 
 	OrphanGrace        time.Duration // a machine without a claim is left alone this long after its launch
+	AdoptionGrace      time.Duration // a machine that came for a claim that was given up may wait this long for a pool that adopts it
 	PoolStatusInterval time.Duration // how often a pool's status is written at most
 }
 
@@ -90,7 +91,7 @@ func DefaultPolicy() Policy {
 		InterruptionNotice: 2 * time.Minute, InterruptionBatchIdle: 100 * time.Millisecond, RepairGrace: 10 * time.Minute,
 
 		EvictionConcurrency: 50, EvictionRetries: 500,
-		OrphanGrace: 30 * time.Second, PoolStatusInterval: time.Second,
+		OrphanGrace: 30 * time.Second, AdoptionGrace: 5 * time.Minute, PoolStatusInterval: time.Second,
 	}
 }
 

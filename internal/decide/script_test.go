@@ -1245,6 +1245,8 @@ func (x *script) machine(id string, opts []string) {
 			i.Labels = model.Labels{model.LabelNodeGroup: f[1], model.LabelInstanceType: f[2], model.LabelZone: f[3], model.LabelCapacityType: model.OnDemand}
 		case "replacing":
 			i.Replacing = true
+		case "given-up":
+			i.GivenUp = x.when(v)
 		default:
 			x.t.Fatalf("machine option %q", o)
 		}

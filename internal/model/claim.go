@@ -131,6 +131,10 @@ type Instance struct {
 	// Replacing: the cloud replaces the members of its group, or may. What it starts then no pod needs yet, so a claim is made
 	// only when its node class says so too, which keeps nodes of the group from being given back.
 	Replacing bool
+
+	// GivenUp is when it was seen that a member of a node group had come for a claim that was given up before; zero: it has not. It is ended unless
+	// a claim is made for it.
+	GivenUp time.Time
 }
 
 // UnmadeClaim is a NodeClaim that the API server, or an admission policy, has refused.

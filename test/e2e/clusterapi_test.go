@@ -154,6 +154,7 @@ func TestClusterAPIContract(t *testing.T) {
 		return cloudtest.Harness{
 			Provider: w.provider(), Pool: &model.NodePool{Name: "default"}, Class: capiClass(), Another: func() cloud.Provider { return w.provider() }, Later: true, NoImages: true,
 			Launches: func() map[string]int { return w.record.Launches(w.everMade()) },
+			Standing: func() int { return len(w.everMade()) - len(w.everDeleted()) },
 			Exhaust: func(keys ...cloud.OfferingKey) {
 				w.set(func() {
 					clear(w.exhausted)

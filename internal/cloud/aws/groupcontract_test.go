@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
@@ -58,6 +59,20 @@ func TestGroupContract(t *testing.T) {
 		}
 		h := a.harness("SetDesiredCapacity", "TerminateInstanceInAutoScalingGroup")
 		h.Class, h.Launches, h.Later = groupClass(`{"options":{"maxNodeProvisionTime":"30s"},`+tagged[1:]), a.groupLaunches, true
+		h.Standing = func() (n int) {
+			res, err := a.clients().EC2.DescribeInstances(a.t.Context(), &ec2.DescribeInstancesInput{})
+			if err != nil {
+				a.t.Fatal(err)
+			}
+			for _, r := range res.Reservations {
+				for _, in := range r.Instances {
+					if in.State.Name == ec2types.InstanceStateNamePending || in.State.Name == ec2types.InstanceStateNameRunning {
+						n++
+					}
+				}
+			}
+			return n
+		}
 		h.Stray = func(of cloud.LaunchResult) func() int {
 			name := of.InstanceType + "-" + of.Zone + "-" + of.CapacityType
 			h.Exhaust(cloud.OfferingKey{InstanceType: of.InstanceType, Zone: of.Zone, CapacityType: of.CapacityType})

@@ -39,7 +39,7 @@ func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 			in.Unreserved = unreservedLabels
 		}
 		if a, is := adoptables[m.ID]; is {
-			in.ClassKind, in.Class, in.Labels, in.Replacing = dovetailv1alpha1.KindNodeGroupClass, a.Class, a.Labels, a.Replacing
+			in.ClassKind, in.Class, in.Labels, in.Replacing, in.GivenUp = dovetailv1alpha1.KindNodeGroupClass, a.Class, a.Labels, a.Replacing, a.GivenUp
 		}
 		out = append(out, in)
 	}

@@ -46,6 +46,8 @@ type Harness struct {
 	PremiumPercent int64
 	// Launches counts, by claim UID, how many machines the cloud ever launched. It is asked of the cloud, not of the provider.
 	Launches func() map[string]int
+	// Standing counts the machines that there are and that nobody has ended. Needed with Later.
+	Standing func() int
 	// NoImages says that the cloud does not tell which image a machine boots.
 	NoImages bool
 	// Later says that the cloud accepts a launch before it can tell which machine it will be: the provider then answers without a
@@ -72,6 +74,7 @@ func Run(t *testing.T, new func(t *testing.T) Harness) {
 		{"a batch answers item by item", (*suite).batch},
 		{"launching twice is launching once", (*suite).launchTwice},
 		{"a machine that has not come can be given up", (*suite).givenUp},
+		{"a machine that comes for a claim that was given up is told apart", (*suite).late},
 		{"launching at the same time is launching once", (*suite).launchConcurrently},
 		{"claims that ask in any order have one machine each", (*suite).launchInAnyOrder},
 		{"launching after a lost reply is launching once", (*suite).launchLostReply},
@@ -91,8 +94,8 @@ func Run(t *testing.T, new func(t *testing.T) Harness) {
 			if h.Provider == nil || h.Pool == nil || h.Another == nil || h.Exhaust == nil || h.Throttle == nil || h.LoseReply == nil || h.Hang == nil || h.Launches == nil {
 				t.Fatal("the harness lacks a part; all are needed")
 			}
-			if h.Later && (h.Hold == nil || h.Stray == nil) {
-				t.Fatal("the harness lacks Hold or Stray, which Later needs")
+			if h.Later && (h.Hold == nil || h.Stray == nil || h.Standing == nil) {
+				t.Fatal("the harness lacks Hold, Stray or Standing, which Later needs")
 			}
 			c.test(&suite{T: t, Harness: h, began: time.Now()})
 		})
@@ -454,6 +457,53 @@ func (s *suite) givenUp() {
 	}
 	if have := s.Launches(); have["a"] != 0 || have["b"] != 1 {
 		s.Errorf("the cloud launched %v, want one for claim b and none for a", have)
+	}
+}
+
+// late: a machine has come when the claim that it was for is given up. It is given back, or listed as one that came too late, which can be ended. Another
+// claim's stays.
+func (s *suite) late() {
+	if !s.Later {
+		s.Skip("the cloud says at once which machine it is")
+	}
+	t := s.types()[0]
+	a := s.launch(s.Provider, s.request("a", t))
+	release := s.Hold()
+	if res := s.Provider.Launch(s.Context(), []cloud.LaunchRequest{s.request("b", t)})[0]; res.Err != nil || res.ProviderID != "" {
+		s.Fatalf("have %+v, want a machine that is to come", res)
+	}
+	list, err := s.Provider.List(s.Context())
+	at := slices.IndexFunc(list, func(in model.Instance) bool { return in.ClaimUID == "b" && !in.Gone })
+	if err != nil || at < 0 {
+		s.Fatalf("claim b is not in the list %v: %v", list, err)
+	}
+	release()
+	s.eventually("the machine of claim b has come", func() bool { return s.Launches()["unclaimed"] == 1 })
+	if err := s.Provider.Terminate(s.Context(), []string{list[at].ProviderID})[0]; err != nil {
+		s.Fatal(err)
+	}
+	s.eventually("no machine but claim a's is left", func() bool {
+		s.types() // from time to time, as the controller does
+		list, err := s.Provider.List(s.Context())
+		if err != nil {
+			s.Fatal(err)
+		}
+		for _, in := range list {
+			if in.ProviderID == a.ProviderID || in.Gone {
+				continue
+			}
+			if in.ClaimUID != "" || in.GivenUp.IsZero() {
+				s.Logf("it lists %+v", in)
+				return false
+			}
+			if err := s.Provider.Terminate(s.Context(), []string{in.ProviderID})[0]; err != nil && cloud.KindOf(err) != cloud.NotFound {
+				s.Errorf("the machine that came late is not ended: %v", err)
+			}
+		}
+		return s.Standing() == 1
+	})
+	if in, ok := s.find(s.Provider, a.ProviderID); !ok || in.Gone || in.ClaimUID != "a" || !in.GivenUp.IsZero() {
+		s.Errorf("claim a's machine is listed as %+v", in)
 	}
 }
 

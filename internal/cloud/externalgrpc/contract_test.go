@@ -67,7 +67,8 @@ func TestContract(t *testing.T) {
 		w := newWorld(t, s)
 		return cloudtest.Harness{
 			Provider: w.provider(), Pool: &model.NodePool{Name: "default"}, Class: class(all), Another: func() cloud.Provider { return w.provider() },
-			Launches: w.launches, Later: true, NoImages: true,
+			Launches: func() map[string]int { s.Standing(); return w.launches() }, Later: true, NoImages: true,
+			Standing: s.Standing,
 			Exhaust: func(keys ...cloud.OfferingKey) {
 				s.Set(func(s *externalgrpctest.Server) {
 					s.Refuse = map[string]error{}

@@ -7,8 +7,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
@@ -38,16 +40,22 @@ func (p *Provider) noteSelected(s *selected) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.selected[keyOf(s.class)] = groups
+	p.selected[keyOf(s.class)] = selection{groups, p.clock.Now()}
 }
+
+// selectionLasts is how long a class is taken to select its groups after it was last seen to: offerings are read more often, and a class that was
+// deleted is not told of.
+const selectionLasts = 3 * time.Minute
 
 // adoptables returns the groups whose machines may be adopted, by name. Of several classes that select one, the first counts.
 func (p *Provider) adoptables() map[string]adoptable {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	now := p.clock.Now()
+	maps.DeleteFunc(p.selected, func(_ classKey, s selection) bool { return now.Sub(s.at) > selectionLasts })
 	out := map[string]adoptable{}
-	for _, groups := range p.selected {
-		for name, a := range groups {
+	for _, s := range p.selected {
+		for name, a := range s.groups {
 			if have, ok := out[name]; !ok || a.class.less(have.class) {
 				out[name] = a
 			}
@@ -56,16 +64,27 @@ func (p *Provider) adoptables() map[string]adoptable {
 	return out
 }
 
-// listAdoptable returns the machines of a group that a claim may be made for.
-func listAdoptable(g *groupRecord, a adoptable, members []Member) (out []model.Instance) {
+// listAdoptable returns the machines of a group that a claim may be made for, and those that came for claims that were given up, as far as the group has more
+// than its minimum. a is empty if no class selects the group.
+func listAdoptable(g *groupRecord, a adoptable, members []Member, least int64) (out []model.Instance) {
+	spare := -least
 	for _, m := range members {
+		if !m.Deleting {
+			spare++
+		}
+	}
+	for _, m := range members {
+		one := model.Instance{ProviderID: m.ID, ClassKind: a.class.kind, Class: a.class.name, Labels: a.labels, Replacing: a.replacing}
 		if g != nil {
 			if _, owned := g.Owned[m.ID]; owned || !g.isAdoptable(m.ID) {
 				continue
 			}
+			if at := g.Late[m.ID]; at > 0 && spare > 0 {
+				one.GivenUp, spare = time.UnixMilli(at), spare-1
+			}
 		}
-		if m.Running {
-			out = append(out, model.Instance{ProviderID: m.ID, ClassKind: a.class.kind, Class: a.class.name, Labels: a.labels, Replacing: a.replacing})
+		if m.Running && (one.Class != "" || !one.GivenUp.IsZero()) {
+			out = append(out, one)
 		}
 	}
 	return out
@@ -117,6 +136,7 @@ func (p *Provider) adopt(ctx context.Context, s *selected, r *cloud.LaunchReques
 		default:
 			refused = nil
 			g.Foreign = slices.DeleteFunc(g.Foreign, func(x string) bool { return x == id })
+			delete(g.Late, id)
 			g.Owned[id] = machine{UID: r.ClaimUID, Name: r.ClaimName, Launched: p.clock.Now().UnixMilli()}
 		}
 	}); err != nil {

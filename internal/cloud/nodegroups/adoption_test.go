@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -211,6 +212,104 @@ func TestLateMachine(t *testing.T) {
 		list, err := p.List(t.Context())
 		if err != nil || len(list) != 1 || list[0].ClaimUID != "adopts-"+list[0].ProviderID || len(w.machines()) != 1 {
 			t.Errorf("have %v of machines %q, %v; want the machine that came late, adopted", list, w.machines(), err)
+		}
+	})
+}
+
+// TestLateMachineOfNoPool: it is not adopted, as no pool has the group any more. It is listed as one that came late, in another process and without a class too,
+// and can be ended then; another claim's machine is not, nor one that somebody else has asked for, nor one that the minimum size of its group keeps.
+func TestLateMachineOfNoPool(t *testing.T) {
+	for _, least := range []int64{0, 3} {
+		t.Run(fmt.Sprint(least), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				defer time.Sleep(time.Minute) // for calls that are still under way
+				w := wholeWorld{newWorld(1, 5)}
+				p := w.provider()
+				kept := w.launch(t, p, "kept")
+				if res := p.Launch(t.Context(), []cloud.LaunchRequest{w.request("late")})[0]; res.Err != nil || res.ProviderID != "" {
+					t.Errorf("have %+v, want a machine that is to come", res)
+				}
+				time.Sleep(time.Minute)
+				if err := p.Terminate(t.Context(), []string{"test-pending:late"})[0]; err != nil {
+					t.Error(err)
+				}
+				have := w.machines()
+				w.grow("group-0", 1) // somebody else
+				w.groups["group-0"].min = least
+				p = w.provider()
+				time.Sleep(time.Minute)
+				if _, err := p.Offerings(t.Context(), nil, groupClass()); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(10 * time.Minute)
+				list, err := p.List(t.Context())
+				var late []string
+				for _, i := range list {
+					if !i.GivenUp.IsZero() {
+						late = append(late, i.ProviderID)
+					} else if i.ProviderID != kept {
+						t.Errorf("machine %+v is listed", i)
+					}
+				}
+				switch {
+				case err != nil:
+					t.Error(err)
+				case least > 0 && len(late) > 0:
+					t.Errorf("machines %q are listed as late, which the minimum keeps", late)
+				case least == 0 && (len(late) != 1 || late[0] == kept || !slices.Contains(have, late[0])):
+					t.Errorf("machines %q of %q are listed as late, want the one that is not %s", late, have, kept)
+				case least == 0:
+					for _, want := range []cloud.Kind{"", cloud.NotFound} {
+						if err := p.Terminate(t.Context(), late)[0]; cloud.KindOf(err) != want {
+							t.Errorf("have %v, want %q", err, want)
+						}
+					}
+					if have := w.machines(); len(have) != 2 || slices.Contains(have, late[0]) {
+						t.Errorf("there are machines %q, want two, not %q", have, late)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestGroupMissingOnce: a group, and its machines with it, is missing from an answer while a machine is to come for a claim that was given up. That is not
+// forgotten: the machine is told apart when it comes.
+func TestGroupMissingOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(time.Minute) // for calls that are still under way
+		w := wholeWorld{newWorld(1, 5, 5)}
+		w.boot = 2 * time.Minute
+		p := w.provider()
+		if res := p.Launch(t.Context(), []cloud.LaunchRequest{w.request("late")})[0]; res.Err != nil || res.ProviderID != "" {
+			t.Errorf("have %+v, want a machine that is to come", res)
+		}
+		if err := p.Terminate(t.Context(), []string{"test-pending:late"})[0]; err != nil {
+			t.Error(err)
+		}
+		list := func() []model.Instance {
+			_, _ = p.Offerings(t.Context(), nil, groupClass()) // from time to time, as the controller does
+			list, err := p.List(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			return list
+		}
+		w.mu.Lock()
+		group := w.groups["group-0"]
+		delete(w.groups, "group-0")
+		w.mu.Unlock()
+		time.Sleep(15 * time.Second) // until what was read is read anew
+		list()
+		w.mu.Lock()
+		w.groups["group-0"] = group
+		w.mu.Unlock()
+		for range 4 {
+			time.Sleep(time.Minute)
+			list()
+		}
+		if now := list(); len(now) != 1 || now[0].GivenUp.IsZero() {
+			t.Errorf("the list is %+v, want the machine that came late; the record: %s", now, w.text)
 		}
 	})
 }

@@ -65,6 +65,11 @@ func (p *Provider) groups(ctx context.Context) (*snapshot, error) {
 // readAll carries out a reading.
 func (p *Provider) readAll(ctx context.Context, run *reading) {
 	run.snapshot, run.err = p.readGroups(ctx)
+	if run.err == nil {
+		p.mu.Lock()
+		maps.DeleteFunc(p.missing, func(name string, _ time.Time) bool { return run.snapshot.has(name) })
+		p.mu.Unlock()
+	}
 	r := &p.reader
 	r.mu.Lock()
 	defer r.mu.Unlock()

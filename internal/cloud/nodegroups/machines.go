@@ -38,7 +38,7 @@ func (p *Provider) list(ctx context.Context) ([]model.Instance, error) {
 	adoptables := p.adoptables()
 	names := slices.Collect(maps.Keys(adoptables))
 	for name, g := range r.Groups {
-		if _, is := adoptables[name]; !is && (len(g.Owned)+len(g.Open)+len(g.Failed) > 0 || g.Surplus > 0 || p.reader.hasMachines(name)) {
+		if _, is := adoptables[name]; !is && (len(g.Owned)+len(g.Open)+len(g.Failed)+len(g.Late) > 0 || g.Surplus > 0 || p.reader.hasMachines(name)) {
 			names = append(names, name)
 		}
 	}
@@ -70,9 +70,7 @@ func (p *Provider) list(ctx context.Context) ([]model.Instance, error) {
 		known, by, g := members[i] != nil && members[i].err == nil, map[string]Member{}, r.Groups[name]
 		if known {
 			by = byID(members[i].out)
-			if a, is := adoptables[name]; is {
-				out = append(out, listAdoptable(g, a, members[i].out)...)
-			}
+			out = append(out, listAdoptable(g, adoptables[name], members[i].out, p.reader.minOf(name))...)
 		}
 		if g == nil {
 			continue
@@ -164,15 +162,24 @@ func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, mem
 			stuck = append(stuck, m.ID)
 		}
 	}
+	for id := range g.Late {
+		_, listed := by[id]
+		surplus = surplus || !listed // it is forgotten
+	}
 	failed := !replacing && (len(g.Failed) > 0 || slices.ContainsFunc(members, g.isFailed))
 	if g.Surplus == 0 && !surplus && !failed && len(stuck) == 0 {
 		return nil
 	}
-	if len(members) == 0 && p.isDeleted(ctx, name) {
-		return p.update(ctx, func(r *record) {
-			g, _ := r.group(name)
-			g.Surplus, g.Failed = 0, nil
-		})
+	if len(members) == 0 {
+		switch missing, deleted := p.isMissing(ctx, name); {
+		case deleted:
+			return p.update(ctx, func(r *record) {
+				g, _ := r.group(name)
+				g.Surplus, g.Failed, g.Late = 0, nil, nil
+			})
+		case missing:
+			return nil // an answer may be wrong once
+		}
 	}
 	q := p.queueOf(name)
 	if err := q.turn.Acquire(ctx); err != nil {
@@ -212,7 +219,7 @@ func (p *Provider) Terminate(ctx context.Context, ids []string) []error {
 		uid, pending := p.placeholderOf(id)
 		name := ""
 		for group, g := range r.Groups {
-			if _, ok := g.Owned[id]; ok || pending && g.Open[uid] != (openClaim{}) {
+			if _, ok := g.Owned[id]; ok || g.Late[id] > 0 || pending && g.Open[uid] != (openClaim{}) {
 				name = group
 			}
 		}
@@ -272,6 +279,10 @@ func (p *Provider) endMachines(ctx context.Context, name string, ids []string) [
 			}
 			m, ok := g.Owned[id]
 			at := slices.IndexFunc(members, func(x Member) bool { return x.ID == id })
+			if !ok && g.Late[id] > 0 && at >= 0 && !members[at].Deleting && !slices.Contains(end, id) {
+				end = append(end, id)
+				continue
+			}
 			if !ok || m.Gone || at < 0 || members[at].Deleting || slices.Contains(end, id) {
 				errs[i] = errUnknownMachine
 				if ok && !slices.Contains(end, id) {
@@ -307,16 +318,19 @@ func (p *Provider) endMachines(ctx context.Context, name string, ids []string) [
 		if e := p.update(ctx, func(r *record) {
 			g, _ := r.group(name)
 			for _, id := range end {
+				gone := slices.Contains(ended, id)
+				if gone {
+					delete(g.Late, id)
+					g.Target = max(0, g.Target-1) // the server lowers it by itself
+				}
 				m, ok := g.Owned[id]
 				if !ok {
 					continue
 				}
-				m.Gone = slices.Contains(ended, id)
-				m.Ending = m.Gone
+				m.Gone, m.Ending = gone, gone
 				g.Owned[id] = m
-				if m.Gone {
+				if gone {
 					r.end(m.UID, p.clock.Now())
-					g.Target = max(0, g.Target-1) // the server lowers it by itself
 				}
 			}
 		}); e != nil && err == nil {

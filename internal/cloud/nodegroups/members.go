@@ -48,8 +48,10 @@ func (p *Provider) membersOf(ctx context.Context, names []string) ([]*answer[[]M
 	if !ok {
 		return answersOf(ctx, p.clock, len(names), func(i int) ([]Member, error) {
 			out, err := p.members(ctx, names[i])
-			if err != nil && p.isDeleted(ctx, names[i]) {
-				return nil, nil
+			if err != nil {
+				if missing, _ := p.isMissing(ctx, names[i]); missing {
+					return nil, nil
+				}
 			}
 			return out, err
 		}), nil
@@ -65,10 +67,28 @@ func (p *Provider) membersOf(ctx context.Context, names []string) ([]*answer[[]M
 	return out, nil
 }
 
-// isDeleted reports whether the server has groups, and a group is none of them. A server without any may not be ready.
-func (p *Provider) isDeleted(ctx context.Context, name string) bool {
+// isMissing reports whether the server has groups, and a group is none of them, and whether that has been so for absentFor, so that the group is deleted. A
+// server without any may not be ready.
+func (p *Provider) isMissing(ctx context.Context, name string) (missing, deleted bool) {
 	s, err := p.groups(ctx)
-	return err == nil && len(s.groups) > 0 && !slices.ContainsFunc(s.groups, func(g *groupInfo) bool { return g.Name == name })
+	if err != nil || len(s.groups) == 0 {
+		return false, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.has(name) {
+		return false, false
+	}
+	since, ok := p.missing[name]
+	if !ok {
+		p.missing[name], since = s.at, s.at
+	}
+	return true, s.at.Sub(since) >= absentFor
+}
+
+// has reports whether a group is among those of a snapshot.
+func (s *snapshot) has(name string) bool {
+	return slices.ContainsFunc(s.groups, func(g *groupInfo) bool { return g.Name == name })
 }
 
 // deleteMachines has the server end machines of a group; its size is lowered with them.

@@ -64,15 +64,16 @@ type Provider struct {
 	refused map[string][]cloud.OfferingKey // by claim uid: offerings that it was refused
 	why     map[string]error               // by claim uid: the last refusal
 	absent  map[string]time.Time           // by provider id: since when a machine is not listed
+	missing map[string]time.Time           // by group: the first of the lists in a row that did not have it
 	offered map[string]*offered            // by class and taints of the pool
 
-	selected map[classKey]map[string]adoptable // by class and group
+	selected map[classKey]selection // by class
 }
 
 // New makes a provider. Nothing is called before it is used.
 func New(s Settings) *Provider {
 	return &Provider{name: s.Name, hasTags: s.HasTags, other: s.Other, adopts: s.Adopts, server: s.Server, timeout: s.Timeout, records: s.Records, resources: s.Resources, clock: s.Clock, log: s.Log,
-		record: recordCache{turn: cloud.NewLock()}, reader: groupReader{facts: map[string]*groupFacts{}}, queues: map[string]*queue{}, refused: map[string][]cloud.OfferingKey{}, why: map[string]error{}, absent: map[string]time.Time{}, offered: map[string]*offered{}, selected: map[classKey]map[string]adoptable{}}
+		record: recordCache{turn: cloud.NewLock()}, reader: groupReader{facts: map[string]*groupFacts{}}, queues: map[string]*queue{}, refused: map[string][]cloud.OfferingKey{}, why: map[string]error{}, absent: map[string]time.Time{}, missing: map[string]time.Time{}, offered: map[string]*offered{}, selected: map[classKey]selection{}}
 }
 
 // Traits implements cloud.Provider.
@@ -211,6 +212,12 @@ type outcome struct {
 type refusal struct {
 	outcome
 	at time.Time
+}
+
+// selection is what a class selects.
+type selection struct {
+	groups map[string]adoptable // by name
+	at     time.Time            // when the class was last seen to select them
 }
 
 // adoptable is a group whose machines may get claims that were made for them: it had them before a class selected it, or the server replaced others by

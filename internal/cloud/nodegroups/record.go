@@ -29,6 +29,8 @@ type groupRecord struct {
 	Target   int64 `json:"target,omitempty"`
 	TargetAt int64 `json:"targetAt,omitempty"`
 	Surplus  int64 `json:"surplus,omitempty"` // how many machines may come that nobody waits for any more
+	// Late are machines that came for claims that were given up before, and that no claim has, by provider id: when that was seen, in Unix milliseconds.
+	Late map[string]int64 `json:"late,omitempty"`
 	// Failed are machines that have failed, by provider id: when the server was last asked to end each, in Unix milliseconds; 0: it was not, as the group
 	// would be smaller than its minimum size.
 	Failed map[string]int64 `json:"failed,omitempty"`
@@ -71,6 +73,9 @@ func (r *record) group(name string) (*groupRecord, bool) {
 	}
 	if g.Owned == nil {
 		g.Owned = map[string]machine{}
+	}
+	if g.Late == nil {
+		g.Late = map[string]int64{}
 	}
 	if g.Failed == nil {
 		g.Failed = map[string]int64{}

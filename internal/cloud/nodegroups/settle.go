@@ -283,6 +283,10 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Memb
 	g.Foreign = slices.DeleteFunc(g.Foreign, func(id string) bool {
 		return !slices.ContainsFunc(members, func(m Member) bool { return m.ID == id })
 	})
+	maps.DeleteFunc(g.Late, func(id string, _ int64) bool {
+		_, owned := g.Owned[id]
+		return owned || !slices.ContainsFunc(members, func(m Member) bool { return m.ID == id && !m.Deleting })
+	})
 	open := g.openClaims()
 	var alive int64 // members that are somebody's
 	var free []string
@@ -302,7 +306,10 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Memb
 			open = open[1:]
 			has := machine{UID: uid, Name: g.Open[uid].Name, Launched: now.UnixMilli()}
 			delete(g.Open, uid)
+			delete(g.Late, m.ID)
 			g.Owned[m.ID], answers[uid] = has, outcome{id: m.ID}
+			alive++
+		case g.Late[m.ID] > 0:
 			alive++
 		case m.Running:
 			free = append(free, m.ID)
@@ -343,8 +350,11 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Memb
 		n := min(-need, g.Surplus)
 		came := min(n, int64(len(free)))
 		todo.lower = n - came
-		if _, adoptable := p.adoptables()[name]; adoptable { // kube-scheduler may have bound pods to it: a claim is made for it, and drains it
+		if p.adopts { // kube-scheduler may have bound pods to it: a claim is made for it if a pool has it, and drains it
 			g.Surplus -= came
+			for _, id := range free[:came] {
+				g.Late[id] = now.UnixMilli()
+			}
 		} else {
 			todo.remove = free[:came]
 		}

@@ -6,6 +6,7 @@ package nodegroups
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
@@ -17,20 +18,7 @@ import (
 // given to a pool, or somebody else had the group grow. From then on it is a machine like any other, and can be given
 // back.
 func AdoptMembers(v *cluster.View) (out []plan.CreateClaim) {
-	var taken map[string]bool // by provider id
-	for _, i := range v.Snapshot.Instances {
-		if i.Gone || i.Class == "" || i.ClaimUID != "" {
-			continue
-		}
-		if taken == nil {
-			taken = map[string]bool{}
-			for _, c := range v.Snapshot.Claims {
-				taken[c.ProviderID], taken[c.Annotations[model.AnnotationAdopt]] = true, true
-			}
-		}
-		if taken[i.ProviderID] {
-			continue
-		}
+	for _, i := range membersOfNobody(v, func(i *model.Instance) bool { return i.Class != "" }) {
 		p := poolOfMember(v.Snapshot.Pools, i)
 		if p == nil || i.Replacing && !keepsReplaced(p, i.Labels[model.LabelNodeGroup]) {
 			continue
@@ -57,6 +45,42 @@ func AdoptMembers(v *cluster.View) (out []plan.CreateClaim) {
 	return out
 }
 
+// EndUnadopted ends members that came for a claim that was given up before and that no pool has adopted, a grace after they were seen. A pool whose
+// offerings are not known now may adopt one later, and so may any when the cloud has replaced the members of its group.
+func EndUnadopted(v *cluster.View, grace time.Duration) (out plan.Part) {
+	for _, i := range membersOfNobody(v, func(i *model.Instance) bool { return !i.GivenUp.IsZero() }) {
+		if i.Replacing || poolOfMember(v.Snapshot.Pools, i) != nil || slices.ContainsFunc(v.Snapshot.Pools, func(p *model.NodePool) bool { return servesMember(p, i) && len(p.Types) == 0 }) {
+			continue
+		}
+		if due := i.GivenUp.Add(grace); v.Now.Before(due) {
+			out.WakeAt(due)
+			continue
+		}
+		out.Add(plan.Terminate{ProviderID: i.ProviderID, Why: plan.Reason{Code: plan.Orphan, Subject: plan.ObjectOf("", i.ProviderID)}})
+	}
+	return out
+}
+
+// membersOfNobody returns the machines of a kind that no claim has, and none is made for.
+func membersOfNobody(v *cluster.View, are func(*model.Instance) bool) (out []*model.Instance) {
+	var taken map[string]bool // by provider id
+	for _, i := range v.Snapshot.Instances {
+		if i.Gone || i.ClaimUID != "" || !are(i) {
+			continue
+		}
+		if taken == nil {
+			taken = map[string]bool{}
+			for _, c := range v.Snapshot.Claims {
+				taken[c.ProviderID], taken[c.Annotations[model.AnnotationAdopt]] = true, true
+			}
+		}
+		if !taken[i.ProviderID] {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
 // keepsReplaced reports whether a pool knows that the cloud replaces the members of a group, and so gives none of its nodes
 // back. A static pool gives back what it has too many of all the same.
 func keepsReplaced(p *model.NodePool, group string) bool {
@@ -68,7 +92,7 @@ func keepsReplaced(p *model.NodePool, group string) bool {
 func poolOfMember(pools []*model.NodePool, i *model.Instance) *model.NodePool {
 	var out *model.NodePool
 	for _, p := range pools {
-		if p.Deleting || p.LetGo || p.ClassName != i.Class || p.ClassKind != i.ClassKind || out != nil && out.Name < p.Name {
+		if !servesMember(p, i) || out != nil && out.Name < p.Name {
 			continue
 		}
 		l := memberLabels(p, i.Labels)
@@ -80,6 +104,11 @@ func poolOfMember(pools []*model.NodePool, i *model.Instance) *model.NodePool {
 		}
 	}
 	return out
+}
+
+// servesMember reports whether a pool that stays is of the node class that a machine is of.
+func servesMember(p *model.NodePool, i *model.Instance) bool {
+	return !p.Deleting && !p.LetGo && p.ClassName == i.Class && p.ClassKind == i.ClassKind
 }
 
 // memberLabels are the labels that a member of a node group would have in a pool; nil where the pool does not buy such

@@ -16,6 +16,7 @@ import (
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -47,7 +48,7 @@ func (a *Actor) CreateClaim(ctx context.Context, c plan.CreateClaim) (uint64, er
 // Claimed reports whether a machine is a NodeClaim's, as the API server knows it now, whatever the watch has shown.
 func (a *Actor) Claimed(ctx context.Context, m plan.Terminate) (bool, error) {
 	is := func(c *karpv1.NodeClaim) bool {
-		return c.Status.ProviderID == m.ProviderID || c.Status.ProviderID == "" && string(c.UID) == m.OfUID
+		return c.Status.ProviderID == m.ProviderID || c.Annotations[model.AnnotationAdopt] == m.ProviderID || c.Status.ProviderID == "" && string(c.UID) == m.OfUID
 	}
 	if m.Of != "" {
 		have, err := a.claimKind().get(ctx, m.Of)

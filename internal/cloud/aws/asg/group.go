@@ -177,8 +177,10 @@ type groupState struct {
 	// Only the holder of the turn uses the fields below.
 	matched map[string]string // claim uid by instance: tagged by this process, whatever Describe says
 	surplus int64             // by how much its desired capacity is to be lowered, for claims that were given up
+	asked   time.Time         // since when the group was to have members for those claims, the earliest
 
 	mu             sync.Mutex
+	late           map[string]time.Time  // members that came for claims that were given up before, by instance: when that was seen
 	initialMembers map[string]bool       // members that were there when the group was first looked at
 	firstViewedAt  time.Time             // when that was
 	open           map[string]*openClaim // by claim uid: claims that a member is to come for

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -57,6 +58,9 @@ func (gs *scaler) recognizeMembers(s *groupState, v *view) {
 			delete(s.matched, id)
 		}
 	}
+	s.mu.Lock()
+	maps.DeleteFunc(s.late, func(id string, _ time.Time) bool { return !there[id] || s.matched[id] != "" })
+	s.mu.Unlock()
 	of := map[string]*instances.Instance{}
 	for id, m := range v.instances {
 		if uid, ok := s.matched[id]; ok {
@@ -141,6 +145,57 @@ func (gs *scaler) tagMember(ctx context.Context, m *instances.Instance, uid, nam
 	_, err := gs.aws.EC2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{m.ID}, Tags: awsapi.EC2Tags(tags)})
 	gs.registry.noteCall(m.AutoScalingGroup, "ec2:CreateTags", err)
 	return err
+}
+
+// noteGivenUp notes that the desired capacity of a group counts a claim that was given up.
+func (s *groupState) noteGivenUp(a *openClaim) {
+	if s.surplus == 0 || a.countedAt.Before(s.asked) {
+		s.asked = a.countedAt
+	}
+	s.surplus++
+}
+
+// noteLate notes which members have come for claims that were given up before: as many of those that are nobody's and were launched since the group was to
+// have them, the youngest, as far as the group has more than its minimum. They are ended unless they are adopted.
+func (gs *scaler) noteLate(ctx context.Context, s *groupState, v *view) error {
+	if s.surplus == 0 {
+		return nil
+	}
+	if err := gs.readInstances(ctx, v); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var free []*instances.Instance
+	for _, x := range v.members {
+		if m := v.instances[x.id]; m != nil && m.ClaimUID == "" && !m.Gone && s.late[m.ID].IsZero() && !s.initialMembers[m.ID] && m.Launched.After(s.asked.Add(-activitySlack)) {
+			free = append(free, m)
+		}
+	}
+	slices.SortFunc(free, func(a, b *instances.Instance) int {
+		return cmp.Or(b.Launched.Compare(a.Launched), strings.Compare(a.ID, b.ID))
+	})
+	for _, m := range free[:max(0, min(int64(len(free)), s.surplus, v.desired-v.min-int64(len(s.late))))] {
+		if s.late == nil {
+			s.late = map[string]time.Time{}
+		}
+		s.late[m.ID] = v.at
+		s.surplus--
+	}
+	return nil
+}
+
+// lateSince returns when it was seen that a member had come for a claim that was given up before; zero: it has not.
+func (gs *scaler) lateSince(m *instances.Instance) time.Time {
+	gs.registry.mu.Lock()
+	s := gs.registry.states[m.AutoScalingGroup]
+	gs.registry.mu.Unlock()
+	if s == nil {
+		return time.Time{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.late[m.ID]
 }
 
 // adoptMember makes the member with an instance id the claim's, for whom a claim was made because it was nobody's.

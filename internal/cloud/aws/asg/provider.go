@@ -7,6 +7,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
@@ -52,11 +53,13 @@ func (p *Provider) CleanUp(ctx context.Context, list *instances.List) {
 }
 
 // Adoptable says of a member that is nobody's for which class a claim may be made, what the machine is, and whether the
-// members of its group are being replaced, or may be. Class is empty where no claim is to be made now.
+// members of its group are being replaced, or may be. Class is empty where no claim is to be made now, as for one that came too late and that no class
+// selects.
 type Adoptable struct {
 	Class     string
 	Labels    model.Labels
 	Replacing bool
+	GivenUp   time.Time // when it was seen that it had come for a claim that was given up before; zero: it has not
 }
 
 // Adoptables says so of the members of a list that are nobody's, by instance id. Of all their groups at once it is asked
@@ -68,8 +71,9 @@ func (p *Provider) Adoptables(ctx context.Context, list *instances.List) map[str
 		if m.AutoScalingGroup == "" || m.ClaimUID != "" || m.Gone {
 			continue
 		}
-		if class, labels := p.scaler.adoptableAs(m); class != "" {
-			out[m.ID], groupOf[m.ID], replaced[m.AutoScalingGroup] = Adoptable{Class: class, Labels: labels}, m.AutoScalingGroup, false
+		class, labels := p.scaler.adoptableAs(m)
+		if late := p.scaler.lateSince(m); class != "" || !late.IsZero() {
+			out[m.ID], groupOf[m.ID], replaced[m.AutoScalingGroup] = Adoptable{Class: class, Labels: labels, GivenUp: late}, m.AutoScalingGroup, false
 		}
 	}
 	groups := slices.Sorted(maps.Keys(replaced))

@@ -71,7 +71,7 @@ func (gs *scaler) reconcile(ctx context.Context, s *groupState, asks []*openClai
 		case a.cancelled && have != nil:
 			delete(s.open, a.uid)
 			if !have.countedAt.IsZero() {
-				s.surplus++
+				s.noteGivenUp(have)
 			}
 		case !a.cancelled && have == nil:
 			s.open[a.uid] = a
@@ -121,7 +121,7 @@ func (gs *scaler) reconcileOnce(ctx context.Context, s *groupState, failed map[s
 		if failure != nil { // what has come in spite of it has been matched now
 			for _, a := range open {
 				if !a.countedAt.IsZero() && a.countedAt.Before(failure.StartTime.Add(activitySlack)) {
-					s.surplus++
+					s.noteGivenUp(a)
 					s.closeClaim(gs.registry, a, launchFailureOutcome(s.name, a, awsapi.Deref(failure.StatusMessage)))
 				}
 			}
@@ -135,6 +135,9 @@ func (gs *scaler) reconcileOnce(ctx context.Context, s *groupState, failed map[s
 		for i := len(open) - 1; i >= 0 && present+max(0, int64(len(open))-coming) > most; i-- { // the youngest
 			s.closeClaim(gs.registry, open[i], claimOutcome{full: true, err: fmt.Errorf("group %s has %d machines of at most %d", s.name, present+int64(i), most)})
 			open = open[:i]
+		}
+		if err := gs.noteLate(ctx, s, v); err != nil {
+			return err
 		}
 		want := present + max(0, int64(len(open))-coming)
 		switch {

@@ -109,6 +109,18 @@ func (s *Server) Size(name string) (target, machines int) {
 	return int(s.groups[name].target), len(s.groups[name].machines)
 }
 
+// Standing returns how many machines there are in all groups: those that are to come by now have come.
+func (s *Server) Standing() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.groups {
+		if g, err := s.named(id); err == nil {
+			n += len(g.machines)
+		}
+	}
+	return n
+}
+
 // Start starts the server on loopback until the test ends, and returns its address.
 func (s *Server) Start(t testing.TB, options ...grpc.ServerOption) string {
 	t.Helper()
