@@ -102,9 +102,11 @@ func (s *server) infrastructure(ctx context.Context, o *object) (t machineTempla
 	if version == "" {
 		version, err = s.version(ctx, group)
 	}
+	unpermitted := true
 	if err == nil {
 		var data []byte
-		if data, err = s.read(ctx, path.Join("/apis", group, version, "namespaces", s.namespace, strings.ToLower(ref.Kind)+"s", ref.Name), nil); err == nil {
+		data, err = s.read(ctx, path.Join("/apis", group, version, "namespaces", s.namespace, strings.ToLower(ref.Kind)+"s", ref.Name), nil)
+		if unpermitted = s.noteCall("get "+strings.ToLower(ref.Kind)+"s", err); err == nil {
 			err = json.Unmarshal(data, &t)
 		}
 	}
@@ -113,9 +115,9 @@ func (s *server) infrastructure(ctx context.Context, o *object) (t machineTempla
 		return t, "", nil
 	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
 		s.forgetVersion(group)
-		return t, fmt.Sprintf("%s %s/%s: %v%s", ref.Kind, s.namespace, ref.Name, err, remedyOf(err)), nil
+		return t, fmt.Sprintf("%s %s/%s: %v%s", ref.Kind, s.namespace, ref.Name, err, remedyOf(err, unpermitted)), nil
 	}
-	return t, "", callError("read "+ref.Kind+" "+s.namespace+"/"+ref.Name, err)
+	return t, "", callError("read "+ref.Kind+" "+s.namespace+"/"+ref.Name, err, unpermitted)
 }
 
 // describer reads what annotations say of a group's nodes. The first that can't be read is the problem.

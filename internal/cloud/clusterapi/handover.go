@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/nodegroups"
 )
 
@@ -21,7 +22,7 @@ type Handover struct {
 
 // NewHandover makes a Handover. Nothing is requested before it is used. Records are those of the running controller.
 func NewHandover(c Config, api API, records nodegroups.Records, log *slog.Logger) *Handover {
-	return &Handover{&server{api: api, namespace: c.Namespace, name: c.Name, log: log, versions: map[string]string{}}, records}
+	return &Handover{newServer(c, api, cloud.Wall{}, log), records}
 }
 
 // DescribeGroup returns the labels of a group's object and the provider ids of its Machines, sorted; found is false if there is none of the name that

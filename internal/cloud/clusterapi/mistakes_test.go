@@ -11,6 +11,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -158,6 +160,41 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("no case has an odd value of annotation %s", key)
 		}
 	}
+}
+
+// TestForbiddenAfterRestart: an API server that has just started forbids what it has permitted before. To grant the rights is advised only if that lasts, and
+// at once if they never were there.
+func TestForbiddenAfterRestart(t *testing.T) {
+	const at = clusterapitest.Core + "/v1beta2/namespaces/default/"
+	synctest.Test(t, func(t *testing.T) {
+		a, kept := fleet(2, 1)
+		p := clusterapi.New(clusterapi.Config{Namespace: "default", Name: "workload"}, a, kept, state.New().Resources(), cloud.Wall{}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+		list := func(forbidden, advised bool) {
+			t.Helper()
+			a.Errors = nil
+			if forbidden {
+				a.Errors = map[string]error{}
+				for _, resource := range []string{"clusters/workload", "machines", "machinedeployments"} {
+					a.Errors[at+resource] = apierrors.NewForbidden(schema.GroupResource{Group: "cluster.x-k8s.io", Resource: resource}, "", errors.New("not yet"))
+				}
+			}
+			_, err := p.List(t.Context())
+			if (err != nil) != forbidden || err != nil && strings.Contains(err.Error(), "grant the rights") != advised {
+				t.Errorf("have %v; forbidden: %v, advised: %v", err, forbidden, advised)
+			}
+		}
+		list(true, true)
+		list(false, false)
+		time.Sleep(time.Hour)
+		for range 2 {
+			list(true, false)
+			time.Sleep(time.Minute)
+			list(true, false)
+			time.Sleep(time.Minute)
+			list(true, true)
+			list(false, false)
+		}
+	})
 }
 
 // TestMembers: a ClusterAPINodeClass selects among the groups that have the label of members, and says which field of it is wrong.

@@ -157,9 +157,36 @@ func (o *object) replicas() int64 {
 	return *o.Spec.Replicas
 }
 
-// callError gives an error of the API server its kind.
-func callError(what string, err error) error {
-	out := &nodegroups.CallError{Kind: cloud.Unknown, Err: fmt.Errorf("%s: %w%s", what, err, remedyOf(err))}
+// rightsSettle is how long an API server that has just started may forbid what it has permitted before: it has not read all rights yet.
+const rightsSettle = 2 * time.Minute
+
+// permission is what the API server said last of the right to do something.
+type permission struct {
+	granted bool      // it was permitted before
+	denied  time.Time // since when it is forbidden; zero: it is not
+}
+
+// noteCall notes whether a call that needs a right was permitted, and reports whether the right is missing: it never was permitted, or has been forbidden for
+// rightsSettle.
+func (s *server) noteCall(right string, err error) (missing bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	have, now := s.rights[right], s.clock.Now()
+	switch {
+	case err == nil:
+		have = permission{granted: true}
+	case !apierrors.IsForbidden(err):
+		return false
+	case have.denied.IsZero():
+		have.denied = now
+	}
+	s.rights[right] = have
+	return err != nil && (!have.granted || now.Sub(have.denied) >= rightsSettle)
+}
+
+// callError gives an error of the API server its kind. missing says that a right is missing.
+func callError(what string, err error, missing bool) error {
+	out := &nodegroups.CallError{Kind: cloud.Unknown, Err: fmt.Errorf("%s: %w%s", what, err, remedyOf(err, missing))}
 	var known *nodegroups.CallError
 	if errors.As(err, &known) {
 		out.Kind, out.After, out.Uncertain = known.Kind, known.After, known.Uncertain
@@ -179,10 +206,10 @@ func callError(what string, err error) error {
 	return out
 }
 
-// remedyOf returns what a person can do about an error of the API server; empty: nothing is known.
-func remedyOf(err error) string {
+// remedyOf returns what a person can do about an error of the API server; empty: nothing is known. missing says that a right is missing.
+func remedyOf(err error, missing bool) string {
 	switch {
-	case apierrors.IsForbidden(err):
+	case apierrors.IsForbidden(err) && missing:
 		return "; grant the rights that \"dovetail manifests --cluster-api\" prints, in the namespace of the Cluster object"
 	case apierrors.IsUnauthorized(err):
 		return "; the management cluster rejects the credentials of --management-kubeconfig: renew them"
@@ -206,7 +233,7 @@ func (s *server) version(ctx context.Context, group string) (string, error) {
 		return "", &nodegroups.CallError{Kind: cloud.NotReady, Err: errors.New("the management cluster has no API group " + apiGroup + "; install Cluster API there, or name another cluster with --management-kubeconfig")}
 	}
 	if err != nil {
-		return "", callError("read the versions of "+group+" in the management cluster", err)
+		return "", callError("read the versions of "+group+" in the management cluster", err, true)
 	}
 	var g metav1.APIGroup
 	if err := json.Unmarshal(data, &g); err != nil {
@@ -248,11 +275,12 @@ func (s *server) list(ctx context.Context, resource, selector string) ([]object,
 		return nil, err
 	}
 	data, err := s.read(ctx, at, url.Values{"labelSelector": {selector}})
+	missing := s.noteCall("list "+resource, err)
 	if err != nil {
 		if apierrors.IsNotFound(err) && resource != resourcePools { // those are behind a feature gate
 			s.forgetVersion(apiGroup)
 		}
-		return nil, callError("list "+resource+" of namespace "+s.namespace, err)
+		return nil, callError("list "+resource+" of namespace "+s.namespace, err, missing)
 	}
 	var list struct {
 		Items []object `json:"items"`
@@ -270,8 +298,9 @@ func (s *server) get(ctx context.Context, resource, name string) (*object, error
 		return nil, err
 	}
 	data, err := s.read(ctx, at, nil)
+	missing := s.noteCall("get "+resource, err)
 	if err != nil {
-		return nil, callError("read "+singular(resource)+" "+s.namespace+"/"+name, err)
+		return nil, callError("read "+singular(resource)+" "+s.namespace+"/"+name, err, missing)
 	}
 	out := &object{}
 	if err := json.Unmarshal(data, out); err != nil {
@@ -292,8 +321,10 @@ func (s *server) patch(ctx context.Context, resource, name string, change any) e
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := s.api.Patch(ctx, at, body); err != nil {
-		return callError("change "+singular(resource)+" "+s.namespace+"/"+name, err)
+	err = s.api.Patch(ctx, at, body)
+	missing := s.noteCall("patch "+resource, err)
+	if err != nil {
+		return callError("change "+singular(resource)+" "+s.namespace+"/"+name, err, missing)
 	}
 	return nil
 }
@@ -313,12 +344,14 @@ const (
 type server struct {
 	api             API
 	namespace, name string
+	clock           cloud.Clock
 	log             *slog.Logger
 
 	mu       sync.Mutex
-	owner    *object              // the Cluster, as Refresh has read it last
-	versions map[string]string    // the version that is used, by API group
-	seen     map[string]seenGroup // by name, as they were listed last
+	rights   map[string]permission // by verb and resource
+	owner    *object               // the Cluster, as Refresh has read it last
+	versions map[string]string     // the version that is used, by API group
+	seen     map[string]seenGroup  // by name, as they were listed last
 }
 
 // seenGroup is the object of a group.

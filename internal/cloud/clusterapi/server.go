@@ -36,8 +36,11 @@ func ReadConfig(text string) (Config, error) {
 
 // New makes a provider. Nothing is requested before it is used.
 func New(c Config, api API, records nodegroups.Records, resources nodegroups.Resources, clock cloud.Clock, log *slog.Logger) *nodegroups.Provider {
-	s := &server{api: api, namespace: c.Namespace, name: c.Name, log: log, versions: map[string]string{}}
-	return nodegroups.New(nodegroups.Settings{Name: "clusterapi", Server: s, HasTags: true, Other: memberClass, Adopts: true, Timeout: callTimeout, Records: records, Resources: resources, Clock: clock, Log: log})
+	return nodegroups.New(nodegroups.Settings{Name: "clusterapi", Server: newServer(c, api, clock, log), HasTags: true, Other: memberClass, Adopts: true, Timeout: callTimeout, Records: records, Resources: resources, Clock: clock, Log: log})
+}
+
+func newServer(c Config, api API, clock cloud.Clock, log *slog.Logger) *server {
+	return &server{api: api, namespace: c.Namespace, name: c.Name, clock: clock, log: log, rights: map[string]permission{}, versions: map[string]string{}}
 }
 
 // Refresh implements nodegroups.Server: it reads the Cluster, which also tells whether the management cluster answers. All else is read when it is needed.
