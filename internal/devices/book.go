@@ -51,6 +51,9 @@ type Book struct {
 	templates map[string]*resourceapi.ResourceClaimTemplate
 	rules     map[string]*resourceapi.DeviceTaintRule
 
+	extended   map[string]*resourceapi.DeviceClass // by the extended resource that they name
+	ofExtended map[string]map[string]bool          // pod -> keys of claims for its extended resources
+
 	pods  map[string]*podUse
 	users map[string]map[string]bool // "claim <key>" or "template <key>" -> keys of the pods that use it
 
@@ -77,6 +80,7 @@ func New() *Book {
 	return &Book{
 		classes: map[string]*resourceapi.DeviceClass{}, slices: map[string]*slice{}, pools: map[poolID]map[string]*slice{},
 		nodes: map[string]*node{}, types: map[string][]TypeSlice{}, typeTexts: map[string]string{}, alike: map[string]map[string]int64{}, claims: map[string]*claim{}, inPool: map[poolID]map[string]*claim{},
+		extended: map[string]*resourceapi.DeviceClass{}, ofExtended: map[string]map[string]bool{},
 		templates: map[string]*resourceapi.ResourceClaimTemplate{}, rules: map[string]*resourceapi.DeviceTaintRule{}, pods: map[string]*podUse{}, users: map[string]map[string]bool{},
 		signatures: map[string]*signature{}, wants: map[string]*want{}, kinds: map[string]*kind{}, faults: map[string]string{}, links: map[link]int{}, linked: map[poolID]map[link]bool{},
 		expressions: cel.NewCache(maxExpression, celFeatures), layout: &layout{},
@@ -135,7 +139,9 @@ func (b *Book) SetClass(name string, c *resourceapi.DeviceClass) {
 	} else {
 		b.classes[name] = c
 	}
-	if old != nil && c != nil && equality.Semantic.DeepEqual(old.Spec.Selectors, c.Spec.Selectors) || old == nil && c == nil {
+	b.findExtended()
+	if old != nil && c != nil && equality.Semantic.DeepEqual(old.Spec.Selectors, c.Spec.Selectors) && equality.Semantic.DeepEqual(old.Spec.ExtendedResourceName, c.Spec.ExtendedResourceName) &&
+		old.CreationTimestamp.Equal(&c.CreationTimestamp) || old == nil && c == nil {
 		return
 	}
 	b.all = true
@@ -297,6 +303,7 @@ func (b *Book) SetClaim(key string, o *resourceapi.ResourceClaim) {
 		b.changedPods[pod] = true
 	}
 	if old != nil {
+		b.setExtendedClaim(key, old.object, false)
 		for _, id := range old.pools {
 			delete(b.inPool[id], key)
 			if len(b.inPool[id]) == 0 {
@@ -311,6 +318,7 @@ func (b *Book) SetClaim(key string, o *resourceapi.ResourceClaim) {
 	}
 	c := &claim{object: o}
 	b.claims[key] = c
+	b.setExtendedClaim(key, o, true)
 	if o.Status.Allocation == nil {
 		return
 	}

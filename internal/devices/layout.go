@@ -82,6 +82,8 @@ func shortHash(text string) string {
 // overlap. So each of those is a resource: a request asks for n of every union that its set lies within, and a node has as many as it has free
 // devices in the union.
 //
+// The devices of one class may be requested by claims and as an extended resource, whose set then counts both: see want.yields.
+//
 // Any other signature (constraints, alternatives, capacity, all devices, counters) is a resource of its own: the number of times that the
 // allocator finds devices for it on the node. That number says nothing once pods of another signature have taken some of these devices, so
 // pods of such signatures are kept apart: they get no place on one node.
@@ -371,7 +373,9 @@ func (b *Book) addSets(l *layout, simple []*signature, satisfying map[*want]map[
 				break
 			}
 			for _, u := range of[key] {
-				demand[u.name] += s.counts[key]
+				if !wanted[key].yields(wanted[u.want]) {
+					demand[u.name] += s.counts[key]
+				}
 			}
 		}
 		if l.refused[s.key] == "" {

@@ -25,6 +25,7 @@ type Need struct {
 	Mark        string                // names the way in which it requests devices; empty: no pod is kept apart from it
 	Apart       []string              // marks of other pods that may not be on its node, as they request some of the same devices in another way; sorted
 	Unsupported []string              // sentences: why the pod can't be placed
+	Extended    map[string]int64      // what it requests of extended resources that a DeviceClass stands for: Amounts have it
 	Claims      string                // hash of what all claims of the pod ask: the same from their templates to their end, whatever else there is
 }
 
@@ -37,11 +38,13 @@ type podUse struct {
 	blocked   bool // kube-scheduler can't place it, whoever uses its claims
 }
 
-// OfPod returns what a pod needs of devices, and remembers that the pod uses its claims. The Need of a pod without claims is zero. A name with a
+// OfPod returns what a pod needs of devices, and remembers that the pod uses its claims. The Need of a pod without claims and without
+// extended resources that a DeviceClass stands for is zero. A name with a
 // slash, which no pod has, is that of an example for pods to come: it is no user of a claim that pods share.
 func (b *Book) OfPod(p *corev1.Pod) Need {
 	key := p.Namespace + "/" + p.Name
-	if len(p.Spec.ResourceClaims) == 0 {
+	extended := b.extendedOf(p)
+	if len(p.Spec.ResourceClaims) == 0 && extended == nil {
 		if b.pods[key] != nil {
 			b.ForgetPod(key)
 		}
@@ -61,7 +64,8 @@ func (b *Book) OfPod(p *corev1.Pod) Need {
 	b.pods[key] = use
 	b.use(key, old, use)
 
-	need, list, all := b.need(key, p, use)
+	need, list, all := b.need(key, p, use, extended)
+	need.Extended = extended
 	if old != nil && (old.bound != use.bound || old.blocked != use.blocked) {
 		for object := range use.objects {
 			b.touchUsers(object) // another of them may ask for the claim's devices
@@ -177,7 +181,7 @@ func (b *Book) asker(c *claim) string {
 
 // need returns the Need of a pod without its amounts, the requests that make them up, and all requests of its claims. It notes in use whether
 // the pod can be placed.
-func (b *Book) need(key string, p *corev1.Pod, use *podUse) (need Need, list, all []*asks) {
+func (b *Book) need(key string, p *corev1.Pod, use *podUse, extended map[string]int64) (need Need, list, all []*asks) {
 	var shares []*claim
 	refuse := func(format string, args ...any) {
 		need.Unsupported = append(need.Unsupported, fmt.Sprintf(format, args...))
@@ -239,6 +243,17 @@ func (b *Book) need(key string, p *corev1.Pod, use *podUse) (need Need, list, al
 			}
 			if !shared {
 				need.Node = b.nodeOf(b.claims[p.Namespace+"/"+c.Name])
+			}
+		}
+	}
+	if extended != nil {
+		a := b.asksOfExtended(extended)
+		need.Unsupported = append(need.Unsupported, b.problems("the pod", a)...)
+		list, all = append(list, a), append(all, a)
+		if c := b.extendedClaim(p); c != nil && c.object.Status.Allocation != nil {
+			need.Node = cmp.Or(need.Node, b.nodeOf(c))
+			if s := c.object.Status.Allocation.NodeSelector; s != nil && p.Spec.NodeName == "" {
+				need.NodeTerms = append(need.NodeTerms, *s)
 			}
 		}
 	}

@@ -25,7 +25,7 @@ func withDefaults(c *resourceapi.ResourceClaim) *resourceapi.ResourceClaim {
 // TestCountsAreTheAllocators compares what amounts say of drawn pods on drawn nodes with what the allocator of kube-scheduler finds: devices
 // for all of them exist if and only if their amounts do.
 func TestCountsAreTheAllocators(t *testing.T) {
-	var fit, short, complex, refused, faulty, apart int
+	var fit, short, complex, refused, faulty, apart, extended int
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		drawAllocations(t, w)
@@ -43,6 +43,17 @@ func TestCountsAreTheAllocators(t *testing.T) {
 			b.OfPod(p)
 			alike[p.Name] = p
 		}
+		for i := range rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "pods with extended resources") {
+			p := drawExtended(t, w, fmt.Sprintf("e%d", i))
+			if need := b.OfPod(p); w.claimsOf(p) != nil { // else it needs no device
+				alike[p.Name] = p
+				if (need.Extended != nil) != (w.claimOfExtended(p) != nil) {
+					t.Fatalf("%s needs devices for extended resources %v, want %v", p.Name, need.Extended, w.claimOfExtended(p))
+				}
+			} else if !reflect.DeepEqual(need, Need{}) {
+				t.Fatalf("%s needs %+v, and no class stands for its resource", p.Name, need)
+			}
+		}
 		var countable []string
 		for _, name := range slices.Sorted(maps.Keys(alike)) {
 			need := b.OfPod(alike[name])
@@ -58,6 +69,9 @@ func TestCountsAreTheAllocators(t *testing.T) {
 			}
 			if s := b.signatures[b.pods["default/"+name].signature]; s.simple && !isCounted(b, need) {
 				for key, n := range s.counts {
+					if need.Extended != nil && s.wants[key].extended != "" {
+						extended++
+					}
 					if own := s.wants[key].name(); need.Amounts[own] < n {
 						t.Fatalf("%s needs %v: not %s, which it would if there were other devices or pods", name, need.Amounts, own)
 					}
@@ -133,8 +147,8 @@ func TestCountsAreTheAllocators(t *testing.T) {
 		}
 	})
 	t.Logf("simple pods: %d times all fit, %d times they did not; %d others; %d refused; %d with selectors that fail; %d kept apart", fit, short, complex, refused, faulty, apart)
-	if fit == 0 || short == 0 || complex == 0 || refused == 0 || apart == 0 {
-		t.Errorf("nothing to check: %d fit, %d short, %d complex, %d refused, %d apart", fit, short, complex, refused, apart)
+	if fit == 0 || short == 0 || complex == 0 || refused == 0 || apart == 0 || extended == 0 {
+		t.Errorf("nothing to check: %d fit, %d short, %d complex, %d refused, %d apart, %d extended resources", fit, short, complex, refused, apart, extended)
 	}
 }
 
@@ -181,6 +195,12 @@ func TestOrderOfEventsIsIrrelevant(t *testing.T) {
 		var pods []*corev1.Pod
 		for i := range rapid.IntRange(1, 5).Draw(t, "pods") {
 			pods = append(pods, podOf(fmt.Sprintf("p%d", i), rapid.SampledFrom(w.templates).Draw(t, "template").Name))
+		}
+		if rapid.Bool().Draw(t, "extended") {
+			pods = append(pods, drawExtended(t, w, "e"))
+			if c := w.claimOfExtended(pods[len(pods)-1]); c != nil && rapid.Bool().Draw(t, "allocated") {
+				_, _ = w.allocate("node0", withDefaults(c)) // none is fine
+			}
 		}
 		a, b := New(), New()
 		w.tell(a)

@@ -21,7 +21,9 @@ var celFeatures = cel.Features{EnableConsumableCapacity: true}
 
 // want is what a request demands of each of its devices.
 type want struct {
-	key         string // of class, selectors and tolerations
+	key         string // of class, selectors and tolerations, and of the extended resource
+	base        string // key without the extended resource
+	extended    string // resource that the class stands for; empty: it is a claim's request
 	class       string
 	selectors   []resourceapi.DeviceSelector // of the request; those of the class come first
 	tolerations []resourceapi.DeviceToleration
@@ -31,6 +33,9 @@ type want struct {
 
 // name is the name of the resource of the devices that satisfy a want.
 func (w *want) name() string {
+	if w.extended != "" {
+		return Prefix + w.extended
+	}
 	if len(w.selectors) == 0 && len(w.tolerations) == 0 {
 		return Prefix + w.class
 	}
@@ -51,6 +56,7 @@ func newWant(class string, selectors []resourceapi.DeviceSelector, tolerations [
 		}{w.selectors, w.tolerations})
 		w.key += "\n" + string(text)
 	}
+	w.base = w.key
 	return w
 }
 

@@ -172,7 +172,60 @@ func (w *world) claimsOf(p *corev1.Pod) []*resourceapi.ResourceClaim {
 		list = append(list, &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: fmt.Sprintf("%s-%d", p.Name, i),
 			OwnerReferences: []metav1.OwnerReference{{Kind: "Pod", Name: p.Name, UID: p.UID, Controller: &yes}}}, Spec: *w.templates[at].Spec.Spec.DeepCopy()})
 	}
+	if c := w.claimOfExtended(p); c != nil {
+		list = append(list, c)
+	}
 	return list
+}
+
+// claimOfExtended is the claim that kube-scheduler would create for the extended resources of a pod; nil: none.
+func (w *world) claimOfExtended(p *corev1.Pod) *resourceapi.ResourceClaim {
+	c := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name + "-extended", Annotations: map[string]string{resourceapi.ExtendedResourceClaimAnnotation: "true"},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: p.Name, UID: p.UID, Controller: new(true)}}}}
+	for i := range p.Spec.Containers {
+		for name, n := range p.Spec.Containers[i].Resources.Requests {
+			if of := w.standsFor(string(name)); of != "" {
+				c.Spec.Devices.Requests = append(c.Spec.Devices.Requests, exactly(fmt.Sprintf("container-%d-%d", i, len(c.Spec.Devices.Requests)), of, n.Value()))
+			}
+		}
+	}
+	if c.Spec.Devices.Requests == nil {
+		return nil
+	}
+	return c
+}
+
+// standsFor is the class that stands for an extended resource; empty: none.
+func (w *world) standsFor(resource string) string {
+	best := ""
+	for name, c := range w.classes {
+		if resource == resourceapi.ResourceDeviceClassPrefix+name {
+			return name
+		}
+		if c.Spec.ExtendedResourceName != nil && *c.Spec.ExtendedResourceName == resource && (best == "" || name < best) {
+			best = name
+		}
+	}
+	return best
+}
+
+// withExtended is a pod of which each container requests so many of an extended resource.
+func withExtended(p *corev1.Pod, name string, counts ...int64) *corev1.Pod {
+	for i, n := range counts {
+		p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: fmt.Sprint(i), Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceName(name): *resource.NewQuantity(n, resource.DecimalSI)}}})
+	}
+	return p
+}
+
+// drawExtended draws a pod with an extended resource, which a class may stand for, and perhaps a claim.
+func drawExtended(t *rapid.T, w *world, name string) *corev1.Pod {
+	var templates []string
+	if rapid.IntRange(0, 3).Draw(t, "a claim too") == 0 {
+		templates = []string{rapid.SampledFrom(w.templates).Draw(t, "template").Name}
+	}
+	of := rapid.SampledFrom([]string{"example.com/class0", "example.com/class1", resourceapi.ResourceDeviceClassPrefix + "class0", resourceapi.ResourceDeviceClassPrefix + "class1"}).Draw(t, "extended resource")
+	return withExtended(podOf(name, templates...), of, rapid.SampledFrom([][]int64{{1}, {2}, {1, 1}}).Draw(t, "counts")...)
 }
 
 var (
@@ -186,6 +239,9 @@ func drawWorld(t *rapid.T) *world {
 	for i := range rapid.IntRange(1, 3).Draw(t, "classes") {
 		name := fmt.Sprintf("class%d", i)
 		w.classes[name] = class(name, rapid.SampledFrom(classSelectors).Draw(t, "selector"))
+		if extended := rapid.SampledFrom([]string{"", "example.com/" + name, "example.com/class0"}).Draw(t, "stands for"); extended != "" {
+			w.classes[name].Spec.ExtendedResourceName = &extended
+		}
 	}
 	odd := rapid.SampledFrom([]bool{false, false, true}).Draw(t, "odd devices")
 	for n := range rapid.IntRange(1, 2).Draw(t, "nodes") {

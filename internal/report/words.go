@@ -4,6 +4,7 @@
 package report
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -124,6 +125,9 @@ func amountPair(resource plan.ResourceName, a, b plan.Amount) (string, string) {
 // deviceCount writes a number of devices that a resource counts.
 func deviceCount(n int64, resource string) string {
 	class, some, _ := strings.Cut(strings.TrimPrefix(resource, model.DevicePrefix), "#")
+	if strings.Contains(class, "/") {
+		return strconv.FormatInt(n, 10) + " " + class // an extended resource
+	}
 	out := model.Count(n, "device") + " of class " + class
 	if some != "" {
 		out += " that the claim's selectors match"

@@ -48,8 +48,7 @@ type Store struct {
 	CapacityQuotas                   Objects[*bufferv1beta1.CapacityQuota]
 	Volumes                          *volume.Index
 	CSINodes                         Objects[*storagev1.CSINode]
-	Devices                          *translate.Devices // nil: there are none
-	NoDevices                        string             // why
+	Devices                          *translate.Devices // nil: they are not read
 	LimitRanges                      Objects[*corev1.LimitRange]
 	RuntimeClasses                   Objects[*nodev1.RuntimeClass]
 	PriorityClasses                  Objects[*schedulingv1.PriorityClass]
@@ -173,8 +172,6 @@ func (l lookup) CSINode(node string) *storagev1.CSINode {
 }
 
 func (l lookup) Devices() *translate.Devices { return l.s.Devices }
-
-func (l lookup) NoDevices() string { return l.s.NoDevices }
 
 func (l lookup) LimitRanges(namespace string) []*corev1.LimitRange {
 	var out []*corev1.LimitRange

@@ -13,12 +13,13 @@ import (
 
 	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
+	"github.com/dovetail-sh/dovetail/internal/devices"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// claimant is a pod with resource claims.
+// claimant is a pod with resource claims, or resources that a DeviceClass may stand for.
 type claimant struct {
 	pod   *corev1.Pod
 	owner model.Owner // zero: what the pod itself says
@@ -26,7 +27,7 @@ type claimant struct {
 
 // setPod hands a pod to a State.
 func (m *Set) setPod(s *state.State, t *translate.Translator, p *corev1.Pod, owner model.Owner) {
-	if len(p.Spec.ResourceClaims) > 0 {
+	if asksForDevices(p) {
 		m.claimants[translate.Key(p)] = claimant{p, owner}
 	}
 	q := demand(t.Pod(p))
@@ -34,6 +35,11 @@ func (m *Set) setPod(s *state.State, t *translate.Translator, p *corev1.Pod, own
 		q.Owner = owner
 	}
 	s.SetPod(q)
+}
+
+// asksForDevices reports whether a pod may need devices.
+func asksForDevices(p *corev1.Pod) bool {
+	return len(p.Spec.ResourceClaims) > 0 || devices.RequestsExtended(p)
 }
 
 // settleDevices translates again what depends on devices and claims, now that all pods are known: which devices are told apart depends on all

@@ -71,6 +71,74 @@ status: {phase: Pending, resourceClaimStatuses: [{name: gpu, resourceClaimName: 
 	return text
 }
 
+// asExtended has the pods of deviceObjects request their device as the extended resource that the class stands for. kube-scheduler creates a claim for
+// that only when it allocates it. A second node has four by a device plugin.
+func asExtended(text string, allocated int) string {
+	text = strings.NewReplacer("spec: {selectors: [{cel:", "spec: {extendedResourceName: example.com/gpu, selectors: [{cel:",
+		"resourceClaims: [{name: gpu, resourceClaimTemplateName: one}], containers: [{name: c}]", `containers: [{name: c, resources: {requests: {example.com/gpu: "1"}}}]`).Replace(text)
+	var out []string
+	for i, o := range strings.Split(text, "---\n") {
+		if !strings.Contains(o, "kind: ResourceClaim\n") {
+			out = append(out, o)
+		} else if i < 4+2*allocated {
+			out = append(out, strings.Replace(o, "metadata: {", `metadata: {annotations: {resource.kubernetes.io/extended-resource-claim: "true"}, `, 1))
+		}
+	}
+	return strings.Join(out, "---\n") + `---
+apiVersion: v1
+kind: Node
+metadata: {name: n2, labels: {node.kubernetes.io/instance-type: t2}}
+status: {capacity: {cpu: "4", pods: "10", example.com/gpu: "4"}}
+`
+}
+
+// As TestDevicesOnTheWay, for pods that request their devices as an extended resource. Where a device plugin has registered it, its number counts.
+func TestExtendedResourcesOnTheWay(t *testing.T) {
+	slot, cases := "", 0
+	for allocated := range 3 {
+		for bound := range allocated + 1 {
+			cases++
+			m, err := Read("input", []byte(asExtended(deviceObjects(allocated, bound), allocated)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := state.New()
+			plugin := s.Resources().Dim("example.com/gpu")
+			s.Pools.SetPool(&model.NodePool{Name: "p", UID: "u", Types: []*model.InstanceType{{Name: "t1"}, {Name: "t2", Allocatable: model.Resources(nil).With(plugin, 8)}}})
+			m.Feed(s)
+			snap := s.Snapshot(time.Time{})
+			d, of := s.Resources().Dim("devices/example.com/gpu"), fmt.Sprintf("%d allocated, %d bound", allocated, bound)
+			n := snap.Nodes[0]
+			if have, used := n.Allocatable.At(d), n.Used.At(d); have != 2 || used != int64(bound) || snap.Nodes[1].Allocatable.At(d) != 4 {
+				t.Errorf("%s: the node has %d devices of which %d are used, the one with a device plugin %d", of, have, used, snap.Nodes[1].Allocatable.At(d))
+			}
+			pods := append(append([]*model.Pod(nil), snap.Pending...), n.Pods...)
+			for _, p := range pods {
+				if p.Class.Requests.At(d) != 1 || p.Class.Requests.At(plugin) != 0 || !p.Class.HasClaims || len(p.Class.Unsolved) > 0 {
+					t.Errorf("%s: %s requests %d devices: %s", of, p.Name, p.Class.Requests.At(d), p.Class.Key)
+				}
+				if slot == "" {
+					slot = p.Class.SlotKey
+				}
+				if p.Class.SlotKey != slot {
+					t.Errorf("%s: %s has slot %s, want %s", of, p.Name, p.Class.SlotKey, slot)
+				}
+				has := p.Name < fmt.Sprintf("p%d", allocated)
+				if may := p.Class.AllowsStanding(model.Labels{"team": "ml"}, "n2"); may == (has && p.Node == "") {
+					t.Errorf("%s: %s may go to another node: %v", of, p.Name, may)
+				}
+			}
+			types := s.Pools.FindPool("p").Types
+			if len(pods) != 2 || types[0].Allocatable.At(d) != 2 || types[1].Allocatable.At(d) != 8 {
+				t.Errorf("%s: %d pods, nodes to come have %d and %d devices", of, len(pods), types[0].Allocatable.At(d), types[1].Allocatable.At(d))
+			}
+		}
+	}
+	if cases != 6 || slot == "" {
+		t.Errorf("%d cases", cases)
+	}
+}
+
 // On its way from pending to running a pod requests the same, has the same slot, and its node has the same total of devices: only their owner
 // changes. A node to come of the same type has as many.
 func TestDevicesOnTheWay(t *testing.T) {

@@ -156,9 +156,6 @@ func (m *Set) Volumes() *volume.Index { return m.volumes }
 // Devices implements Lookup.
 func (m *Set) Devices() *translate.Devices { return m.devices }
 
-// NoDevices implements Lookup.
-func (m *Set) NoDevices() string { return "" }
-
 // CSINode implements Lookup.
 func (m *Set) CSINode(node string) *storagev1.CSINode { return m.csi[node] }
 

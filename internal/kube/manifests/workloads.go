@@ -180,7 +180,7 @@ func (w *workloads) make(s *state.State, t *translate.Translator, o metav1.Objec
 	if spread := t.DefaultSpread(p, sel); spread != nil {
 		p.Spec.TopologySpreadConstraints = spread
 	}
-	if len(p.Spec.ResourceClaims) > 0 {
+	if asksForDevices(p) {
 		for i, made := 0, 0; made < n; i++ {
 			q := p.DeepCopy() // each is a claimant of its own
 			q.Name = o.GetName() + "-" + strconv.Itoa(i)

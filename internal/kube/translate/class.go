@@ -93,6 +93,7 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 	c.HostPorts = hostPorts(s)
 	bare := slices.Clone(c.Requests) // without devices: how these are counted depends on the other pods and on the nodes that there are
 	need := t.resourceClaims(c, p)
+	bare, c.Requests = t.withoutExtended(bare, need), t.withoutExtended(c.Requests, need)
 	claims := need.Claims
 	if gang, why := t.gangOf(p); why != "" {
 		c.Unsolved = append(c.Unsolved, why)

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	podresources "k8s.io/component-helpers/resource"
 
 	"github.com/dovetail-sh/dovetail/internal/devices"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -26,18 +27,21 @@ type Devices struct {
 
 	mu     sync.Mutex
 	book   *devices.Book
-	pods   map[string]claimant         // pods with claims, by namespace/name
+	pods   map[string]claimant         // pods with claims or with extended resources that a DeviceClass stands for, by namespace/name
 	taken  map[string]map[string]int64 // by node and resource: what the pods there count for
 	given  map[string]map[string]int64 // by node: what OfNode returned last
+	plugin map[string]map[string]int64 // by node: extended resources that device plugins have registered
 	taught map[string]nodeKind         // by the name of a node that was learned from
 	stale  DeviceChanges
+
+	missing string // SetMissing
 
 	learned  map[nodeKind][]devices.TypeSlice // what nodes have published
 	teachers map[nodeKind]teacher             // the newest nodes that were learned from
 	built    map[string]bool                  // of EC2's instance types: keys in the book, or that have no devices
 }
 
-// claimant is a pod with resource claims.
+// claimant is a pod that needs devices.
 type claimant struct {
 	pod     *corev1.Pod
 	node    string // that it is bound to or has its devices on; empty: none
@@ -56,7 +60,26 @@ func (x DeviceChanges) IsEmpty() bool { return !x.All && !x.Types && len(x.Pods)
 
 // NewDevices returns Devices that hold no object.
 func NewDevices() *Devices {
-	return &Devices{changed: make(chan struct{}, 1), book: devices.New(), pods: map[string]claimant{}, taken: map[string]map[string]int64{}, given: map[string]map[string]int64{}, taught: map[string]nodeKind{}, learned: map[nodeKind][]devices.TypeSlice{}, teachers: map[nodeKind]teacher{}, built: map[string]bool{}}
+	return &Devices{changed: make(chan struct{}, 1), book: devices.New(), pods: map[string]claimant{}, taken: map[string]map[string]int64{}, given: map[string]map[string]int64{}, plugin: map[string]map[string]int64{}, taught: map[string]nodeKind{}, learned: map[nodeKind][]devices.TypeSlice{}, teachers: map[nodeKind]teacher{}, built: map[string]bool{}}
+}
+
+// SetMissing says what is missing to read devices, and what to do about it; empty: nothing is any more.
+func (d *Devices) SetMissing(why string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.missing == why {
+		return
+	}
+	d.missing = why
+	d.stale.All = true
+	d.note()
+}
+
+// Missing returns what SetMissing has said. Without devices nothing is known of what pods claim.
+func (d *Devices) Missing() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.missing
 }
 
 // Changed is sent to when Stale has something to return.
@@ -204,7 +227,11 @@ func (d *Devices) OfPod(p *corev1.Pod) devices.Need {
 		key = Key(p)
 	}
 	need := d.book.OfPod(p)
-	d.count(key, p, need)
+	if len(p.Spec.ResourceClaims) == 0 && need.Extended == nil {
+		d.uncount(key)
+	} else {
+		d.count(key, p, need)
+	}
 	d.note()
 	return need
 }
@@ -214,6 +241,7 @@ func (d *Devices) OfPod(p *corev1.Pod) devices.Need {
 func ofTemplate(p *corev1.Pod) *corev1.Pod {
 	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "template"}}
 	out.Spec.ResourceClaims = p.Spec.ResourceClaims
+	out.Spec.Containers, out.Spec.InitContainers = p.Spec.Containers, p.Spec.InitContainers
 	for i := range p.Spec.ResourceClaims {
 		c := &p.Spec.ResourceClaims[i]
 		for _, name := range []*string{&c.Name, c.ResourceClaimName, c.ResourceClaimTemplateName} {
@@ -221,6 +249,15 @@ func ofTemplate(p *corev1.Pod) *corev1.Pod {
 			if name != nil {
 				out.Name += *name
 			}
+		}
+	}
+	if !devices.RequestsExtended(p) {
+		return out
+	}
+	requests := podresources.PodRequests(p, podresources.PodResourcesOptions{})
+	for _, name := range sortedNames(requests) {
+		if v := requests[name]; devices.IsExtended(string(name)) {
+			out.Name += fmt.Sprintf("/%s=%d", name, v.Value())
 		}
 	}
 	return out
@@ -240,10 +277,16 @@ func (d *Devices) ForgetPod(key string) {
 	}
 }
 
-// OfNode returns how many devices pods on a node may have in all: those that are free and those that pods have.
-func (d *Devices) OfNode(name string) map[string]int64 {
+// OfNode returns how many devices pods on a node may have in all: those that are free and those that pods have. Of an extended resource that a
+// device plugin has registered there, which plugins says, the node has only that.
+func (d *Devices) OfNode(name string, plugins map[string]int64) map[string]int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if len(plugins) > 0 {
+		d.plugin[name] = plugins
+	} else {
+		delete(d.plugin, name)
+	}
 	d.given[name] = d.ofNode(name)
 	return maps.Clone(d.given[name])
 }
@@ -255,6 +298,27 @@ func (d *Devices) ofNode(name string) map[string]int64 {
 			out = map[string]int64{}
 		}
 		out[resource] += v
+	}
+	for resource, v := range d.book.OfPlugins(d.plugin[name]) {
+		if out == nil {
+			out = map[string]int64{}
+		}
+		out[resource] = v
+	}
+	return out
+}
+
+// pluginsOf returns the extended resources among the amounts of a node or an instance type.
+func (t *Translator) pluginsOf(r model.Resources) map[string]int64 {
+	var out map[string]int64
+	names := t.Table.Names()
+	for d := int(model.FirstExtended); d < min(len(r), len(names)); d++ {
+		if r[d] > 0 && devices.IsExtended(names[d]) && !model.IsDevice(names[d]) {
+			if out == nil {
+				out = map[string]int64{}
+			}
+			out[names[d]] = r[d]
+		}
 	}
 	return out
 }
@@ -329,24 +393,35 @@ func (t *Translator) DeviceAnnotations(annotations map[string]string, allocatabl
 	return out
 }
 
-// resourceClaims adds to a class what a pod needs of devices, but for where it must go and which pods it is kept apart from.
+// resourceClaims adds to a class what a pod needs of devices, but for where it must go and which pods it is kept apart from. Extended resources
+// that a DeviceClass stands for are counted as devices in place of themselves.
 func (t *Translator) resourceClaims(c *model.Class, p *corev1.Pod) devices.Need {
-	if len(p.Spec.ResourceClaims) == 0 {
+	claims := len(p.Spec.ResourceClaims) > 0
+	if !claims && !devices.RequestsExtended(p) {
 		return devices.Need{}
 	}
-	c.HasClaims = true
+	c.HasClaims = claims
 	var known *Devices
-	why := ""
+	missing := "devices were not read"
 	if t.Lookup != nil {
-		known, why = t.Lookup.Devices(), t.Lookup.NoDevices()
+		if known = t.Lookup.Devices(); known != nil {
+			missing = known.Missing()
+		}
 	}
-	if known == nil {
-		c.Unsolved = append(c.Unsolved, "spec.resourceClaims: "+cmp.Or(why, "devices were not read"))
+	if missing != "" {
+		if claims {
+			c.Unsolved = append(c.Unsolved, "spec.resourceClaims: "+missing)
+		}
 		return devices.Need{}
 	}
 	need := known.OfPod(p)
+	c.HasClaims = claims || need.Extended != nil
+	field := "spec.resourceClaims: "
+	if !claims {
+		field = "spec.containers[*].resources.requests: "
+	}
 	for _, why := range need.Unsupported {
-		c.Unsolved = append(c.Unsolved, "spec.resourceClaims: "+why)
+		c.Unsolved = append(c.Unsolved, field+why)
 	}
 	for _, name := range slices.Sorted(maps.Keys(need.Amounts)) {
 		d, ok := t.Table.DimOfPod(name)
@@ -355,10 +430,20 @@ func (t *Translator) resourceClaims(c *model.Class, p *corev1.Pod) devices.Need 
 		case ok:
 			c.Requests = c.Requests.AddInto(model.Resources(nil).With(d, need.Amounts[name]), 1)
 		default:
-			c.Unsolved = append(c.Unsolved, fmt.Sprintf("spec.resourceClaims: too many kinds of devices, %s is not evaluated", name))
+			c.Unsolved = append(c.Unsolved, fmt.Sprintf("%stoo many kinds of devices, %s is not evaluated", field, name))
 		}
 	}
 	return need
+}
+
+// withoutExtended leaves out extended resources that are counted as devices.
+func (t *Translator) withoutExtended(r model.Resources, need devices.Need) model.Resources {
+	for name := range need.Extended {
+		if d, ok := t.Table.DimOfPod(name); ok && r.At(d) != 0 {
+			r = r.With(d, 0)
+		}
+	}
+	return r
 }
 
 // withClaims adds to a key of a class without its devices what the claims ask.

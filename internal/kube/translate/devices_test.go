@@ -180,7 +180,7 @@ func TestNodesOfOneKind(t *testing.T) {
 		n := learnedNode(name, fmt.Sprintf("p%d", i%2), true)
 		n.CreationTimestamp = metav1.Unix(int64(1000+i), 0)
 		d.Learn(n)
-		d.OfNode(name)
+		d.OfNode(name, nil)
 	}
 	for round := range 3 {
 		for i := range 50 {
@@ -210,7 +210,7 @@ func TestOnlyOtherAmountsAreStale(t *testing.T) {
 	if x := d.Stale(); !x.Nodes["n1"] {
 		t.Errorf("a node that was never asked about is not among %v", x.Nodes)
 	}
-	d.OfNode("n1")
+	d.OfNode("n1", nil)
 	for i, c := range []struct {
 		change func(*resourceapi.ResourceSlice)
 		stale  bool
@@ -229,7 +229,7 @@ func TestOnlyOtherAmountsAreStale(t *testing.T) {
 		if x := d.Stale(); x.Nodes["n1"] != c.stale {
 			t.Errorf("change %d: stale %v, want %v", i, x.Nodes["n1"], c.stale)
 		}
-		d.OfNode("n1")
+		d.OfNode("n1", nil)
 	}
 	name := nicDriver
 	for i := range 3 {
@@ -289,7 +289,6 @@ type deviceLookup struct {
 }
 
 func (l deviceLookup) Devices() *Devices                 { return l.d }
-func (l deviceLookup) NoDevices() string                 { return "" }
 func (l deviceLookup) CSINode(string) *storagev1.CSINode { return nil }
 
 // TestDeviceNamesAreBounded: pods with ever new requests, one after another, don't make the table of resources grow without end.

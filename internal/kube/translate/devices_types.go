@@ -160,6 +160,7 @@ func (d *Devices) ForgetNode(name string) {
 	defer d.mu.Unlock()
 	delete(d.taught, name)
 	delete(d.given, name)
+	delete(d.plugin, name)
 	maps.DeleteFunc(d.teachers, func(_ nodeKind, x teacher) bool { return x.node == name })
 }
 
@@ -299,7 +300,22 @@ type typeDevices struct {
 	d *Devices
 }
 
-// OfType implements state.DeviceSource.
+// OfType implements state.DeviceSource. An extended resource that a DeviceClass stands for is there if a driver will publish its devices, or a device
+// plugin will register it.
 func (x typeDevices) OfType(pool string, t *model.InstanceType) model.Resources {
-	return x.t.withAmounts(nil, x.d.OfType(pool, t))
+	amounts := x.d.OfType(pool, t)
+	if registered := x.d.ofPlugins(x.t.pluginsOf(t.Allocatable)); len(registered) > 0 {
+		maps.Copy(registered, amounts)
+		amounts = registered
+	}
+	return x.t.withAmounts(nil, amounts)
+}
+
+func (d *Devices) ofPlugins(registered map[string]int64) map[string]int64 {
+	if len(registered) == 0 {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.book.OfPlugins(registered)
 }

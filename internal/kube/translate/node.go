@@ -44,7 +44,7 @@ func (t *Translator) Node(n *corev1.Node) *model.Node {
 			out.CSIDrivers, out.CSILimits, out.Migrated = volume.OfNode(csi)
 		}
 		if d := t.Lookup.Devices(); d != nil {
-			out.Allocatable = t.withAmounts(out.Allocatable, d.OfNode(n.Name))
+			out.Allocatable = t.withAmounts(out.Allocatable, d.OfNode(n.Name, t.pluginsOf(out.Allocatable)))
 		}
 	}
 	return out

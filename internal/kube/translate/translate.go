@@ -32,8 +32,6 @@ type Lookup interface {
 	OwnerSelector(kind, namespace, name string) *metav1.LabelSelector
 	// Devices are the devices of dynamic resource allocation; nil: there are none.
 	Devices() *Devices
-	// NoDevices says why there are none, and what to do about it.
-	NoDevices() string
 	// Gang is what the object of a kind that declares gangs says, by its key, and reports whether there may be objects of the kind.
 	Gang(kind *GangKind, key string) (o *GangObject, served bool)
 }

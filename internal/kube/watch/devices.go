@@ -15,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/dovetail-sh/dovetail/internal/devices"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -22,50 +24,96 @@ import (
 // deviceDelay is how long changes of devices and of claims are gathered before what depends on them is translated again.
 const deviceDelay = 50 * time.Millisecond
 
-// servesDevices prepares for the devices of dynamic resource allocation if the API server has them and they may be listed.
+// deviceBackoff is how long it takes to look again whether the API server serves devices and they may be listed: from the first to the last.
+var deviceBackoff = [2]time.Duration{10 * time.Second, 5 * time.Minute}
+
+// servesDevices prepares for the devices of dynamic resource allocation.
 func (w *watcher) servesDevices(ctx context.Context) error {
-	served, err := w.c.Serves(ctx, resourceapi.SchemeGroupVersion, "resourceslices")
+	missing, denied, err := w.missingDevices(ctx)
 	if err != nil {
 		return err
 	}
+	if denied { // most clusters have no devices
+		w.c.Log.Warn("no node is launched for a pod with resource claims: "+missing, "server", w.c.Address)
+	}
+	w.c.Seen.Devices, w.devicePods = translate.NewDevices(), map[string]*corev1.Pod{}
+	w.c.Seen.Devices.SetMissing(missing)
+	return nil
+}
+
+// missingDevices returns what is missing to read devices, and what to do about it; empty: nothing. Denied says that it is a right.
+func (w *watcher) missingDevices(ctx context.Context) (missing string, denied bool, err error) {
+	served, err := w.c.Serves(ctx, resourceapi.SchemeGroupVersion, "resourceslices")
+	if err != nil {
+		return "", false, err
+	}
 	if !served {
-		w.c.Seen.NoDevices = "the API server did not serve resource.k8s.io/v1 (Kubernetes 1.34 and later) when Dovetail started; upgrade it and restart Dovetail"
-		return nil
+		return "the API server does not serve resource.k8s.io/v1 (Kubernetes 1.34 and later); upgrade it", false, nil
 	}
 	w.taintRules, err = w.c.Serves(ctx, resourceapi.SchemeGroupVersion, "devicetaintrules") // since version 1.37
 	if err != nil {
-		return err
+		return "", false, err
 	}
 	kinds := []string{"deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"}
 	if w.taintRules {
 		kinds = append(kinds, "devicetaintrules")
 	}
-	var denied []string
+	var rights []string
 	for _, resource := range kinds {
 		err := w.c.Resource.Get().Resource(resource).VersionedParams(&metav1.ListOptions{Limit: 1}, metav1.ParameterCodec).Do(ctx).Error()
 		switch {
 		case apierrors.IsForbidden(err):
-			denied = append(denied, resource+"."+resourceapi.GroupName)
+			rights = append(rights, resource+"."+resourceapi.GroupName)
 		case err != nil:
-			return fmt.Errorf("list %s of API server %s: %w", resource, w.c.Address, err)
+			return "", false, fmt.Errorf("list %s of API server %s: %w", resource, w.c.Address, err)
 		}
 	}
-	if len(denied) > 0 { // most clusters have no devices
-		w.c.Seen.NoDevices = "the right to list " + strings.Join(denied, ", ") + " was missing when Dovetail started; grant the verbs list and watch, and start Dovetail again"
-		w.c.Log.Warn("no node is launched for a pod with resource claims: "+w.c.Seen.NoDevices, "server", w.c.Address)
-		return nil
+	if len(rights) == 0 {
+		return "", false, nil
 	}
-	w.c.Seen.Devices, w.devicePods = translate.NewDevices(), map[string]*corev1.Pod{}
-	return nil
+	return "the right to list " + strings.Join(rights, ", ") + " is missing; grant the verbs list and watch", true, nil
 }
 
-// followDevices watches devices and the claims to them.
-func (w *watcher) followDevices(ctx context.Context, wg *sync.WaitGroup) {
-	c, d := w.c, w.c.Seen.Devices
-	if d == nil {
-		return
+// awaitDevices looks again for what was missing to read devices, more and more rarely, until it is there or the context ends. Then it reads them, and
+// all that depends on them is translated again.
+func (w *watcher) awaitDevices(ctx context.Context) {
+	d := w.c.Seen.Devices
+	backoff := client.Backoff(deviceBackoff[0], deviceBackoff[1])
+	for d.Missing() != "" {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(backoff.Step()):
+		}
+		missing, _, err := w.missingDevices(ctx)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			w.c.Log.Warn("can't read whether the API server has devices, trying again", "server", w.c.Address, "error", err)
+		case err != nil || missing != "":
+			d.SetMissing(missing)
+		default:
+			var lists sync.WaitGroup
+			w.readDevices(ctx, &lists)
+			if !waitFor(ctx, &lists) {
+				return
+			}
+			d.SetMissing("")
+			w.c.Log.Info("the API server's devices are read now", "server", w.c.Address)
+		}
 	}
+}
+
+// followDevices watches devices and the claims to them, if they can be read.
+func (w *watcher) followDevices(ctx context.Context, wg *sync.WaitGroup) {
+	d := w.c.Seen.Devices
 	w.emit(func(s *state.State) { s.Pools.SetDevices(w.t.DevicesOfTypes(d)) })
+	if d.Missing() == "" {
+		w.readDevices(ctx, wg)
+	}
+}
+
+func (w *watcher) readDevices(ctx context.Context, wg *sync.WaitGroup) {
+	c, d := w.c, w.c.Seen.Devices
 	follow(ctx, w, wg, source{c.Resource, "deviceclasses", &resourceapi.DeviceClass{}}, &sync.Mutex{},
 		func(k string, x *resourceapi.DeviceClass) { d.SetDeviceClass(k, x) },
 		func(k string) { d.SetDeviceClass(k, nil) })
@@ -100,9 +148,6 @@ func (w *watcher) learnDevices(node string) {
 // keepDevices translates again what depends on devices and claims that have changed, until the context ends.
 func (w *watcher) keepDevices(ctx context.Context) {
 	d := w.c.Seen.Devices
-	if d == nil {
-		return
-	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -129,9 +174,6 @@ func (w *watcher) settleDevices() {
 // waited for them.
 func (w *watcher) translateDevices() {
 	d := w.c.Seen.Devices
-	if d == nil {
-		return
-	}
 	x := d.Stale()
 	if x.IsEmpty() {
 		return
@@ -184,12 +226,9 @@ func (w *watcher) translateDevices() {
 	w.podMu.Unlock()
 }
 
-// rememberDevices and forgetDevices keep which pods have claims. The caller holds podMu.
+// rememberDevices and forgetDevices keep which pods have claims, or resources that a DeviceClass may stand for. The caller holds podMu.
 func (w *watcher) rememberDevices(key string, p *corev1.Pod) {
-	if w.devicePods == nil {
-		return
-	}
-	if len(p.Spec.ResourceClaims) == 0 {
+	if len(p.Spec.ResourceClaims) == 0 && !devices.RequestsExtended(p) {
 		w.forgetDevices(key)
 		return
 	}

@@ -4,19 +4,32 @@
 package watch
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/kube/volume"
 	"github.com/dovetail-sh/dovetail/internal/state"
+	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
 // TestTranslateDevices: what was translated before the objects that it claims devices by, or before pods claimed devices in another way, is
@@ -107,5 +120,122 @@ func TestNamedTemplate(t *testing.T) {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: template.Spec}
 	if need := d.OfPod(p); len(need.Unsupported) > 0 {
 		t.Error(need.Unsupported)
+	}
+}
+
+// deviceServer answers as an API server: with devices once it serves them and their kinds may be listed.
+type deviceServer struct{ serves, grants atomic.Bool }
+
+func (d *deviceServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer := func(code int, x any) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(x) // the client says what is missing
+	}
+	refuse := func(code int32, reason metav1.StatusReason) {
+		answer(int(code), metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: code, Reason: reason})
+	}
+	kinds := map[string]string{"deviceclasses": "DeviceClass", "resourceclaims": "ResourceClaim", "resourceclaimtemplates": "ResourceClaimTemplate", "resourceslices": "ResourceSlice"}
+	kind := kinds[path.Base(r.URL.Path)]
+	group := "/apis/" + resourceapi.SchemeGroupVersion.String()
+	switch {
+	case r.URL.Path == "/version":
+		answer(http.StatusOK, map[string]any{"major": "1", "minor": "37"})
+	case !strings.HasPrefix(r.URL.Path, group):
+		refuse(http.StatusNotFound, metav1.StatusReasonNotFound)
+	case !d.serves.Load():
+		refuse(http.StatusNotFound, metav1.StatusReasonNotFound)
+	case r.URL.Path == group:
+		list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: resourceapi.SchemeGroupVersion.String()}
+		for name, kind := range kinds {
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: name, Kind: kind})
+		}
+		answer(http.StatusOK, list)
+	case !d.grants.Load() && kind == "ResourceSlice":
+		refuse(http.StatusForbidden, metav1.StatusReasonForbidden)
+	case r.URL.Query().Get("sendInitialEvents") != "":
+		refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest)
+	case r.URL.Query().Get("watch") != "":
+		<-r.Context().Done()
+	default:
+		items := []any{}
+		switch kind {
+		case "DeviceClass":
+			items = append(items, resourceapi.DeviceClass{ObjectMeta: metav1.ObjectMeta{Name: "gpu", UID: "gpu"}})
+		case "ResourceClaimTemplate":
+			x := resourceapi.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "one", UID: "one"}}
+			x.Spec.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "gpu", Exactly: &resourceapi.ExactDeviceRequest{DeviceClassName: "gpu",
+				AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: 1}}}
+			items = append(items, x)
+		}
+		answer(http.StatusOK, map[string]any{"kind": kind + "List", "apiVersion": resourceapi.SchemeGroupVersion.String(), "metadata": map[string]any{"resourceVersion": "1"}, "items": items})
+	}
+}
+
+// TestDevicesLater: pods with claims are refused with what is missing while the API server does not serve devices, or does not let them be listed. When
+// it does, they are served, without a restart.
+func TestDevicesLater(t *testing.T) {
+	was := deviceBackoff
+	deviceBackoff = [2]time.Duration{time.Millisecond, 10 * time.Millisecond}
+	defer func() { deviceBackoff = was }()
+	server := &deviceServer{}
+	answers := httptest.NewServer(server)
+	defer answers.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel() // before the server is closed, which waits for watches
+	c, err := client.New(ctx, &rest.Config{Host: answers.URL, QPS: -1}, client.ReadOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Log = slog.New(slog.DiscardHandler)
+	s := state.New()
+	var mu sync.Mutex
+	w := &watcher{c: c, t: &translate.Translator{Table: s.Resources(), Lookup: c.Seen.Lookup()}, daemons: map[string]*appsv1.DaemonSet{}, emit: func(x state.Change) {
+		mu.Lock()
+		defer mu.Unlock()
+		x(s)
+	}}
+	w.buffers = newBufferWatch(w)
+	template := "one"
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "p", UID: "p"}}
+	p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: &template}}
+	missing := func(text string) {
+		t.Helper()
+		if err := testwait.Poll(ctx, testwait.Scale(time.Minute), time.Millisecond, func(context.Context) error {
+			if got := c.Seen.Devices.Missing(); !strings.Contains(got, text) {
+				return errors.New("missing is " + got)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w.translateDevices()
+		w.translateDevices()
+		mu.Lock()
+		defer mu.Unlock()
+		class := s.Snapshot(time.Time{}).Pending[0].Class
+		if len(class.Unsolved) != 1 || !strings.Contains(class.Unsolved[0], text) {
+			t.Errorf("the pod is refused for %q, want %s", class.Unsolved, text)
+		}
+	}
+	if err := w.servesDevices(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.rememberDevices("a/p", p)
+	w.setPod(p)
+	done := make(chan struct{})
+	go func() { defer close(done); w.awaitDevices(ctx) }()
+	missing("does not serve resource.k8s.io/v1")
+	server.serves.Store(true)
+	missing("the right to list resourceslices.resource.k8s.io is missing")
+	server.grants.Store(true)
+	testwait.Receive(t, "devices to be read", done)
+	w.translateDevices()
+	w.translateDevices()
+	mu.Lock()
+	defer mu.Unlock()
+	class := s.Snapshot(time.Time{}).Pending[0].Class
+	if got := class.Requests.At(s.Resources().Dim("devices/gpu")); len(class.Unsolved) > 0 || got != 1 {
+		t.Errorf("with devices, the pod requests %d of class gpu and is refused for %q", got, class.Unsolved)
 	}
 }

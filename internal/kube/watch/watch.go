@@ -158,6 +158,7 @@ func watch(ctx context.Context, c *client.Client, t *translate.Translator, once 
 		w.settleDevices()
 		if w.once == nil {
 			go w.keepDevices(ctx)
+			go w.awaitDevices(ctx)
 		}
 		if hasBuffers { // after the quotas, which they stay within
 			var buffers sync.WaitGroup

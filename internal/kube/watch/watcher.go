@@ -35,7 +35,7 @@ type watcher struct {
 	spreadPods map[string]*corev1.Pod            // pods that their scheduler's default constraints spread
 	gangPods   map[string]map[string]*corev1.Pod // pods that name the object of a gang, by the gang and by key
 	gangOfPod  map[string]string                 // their gangs, by key
-	devicePods map[string]*corev1.Pod            // pods with resource claims; nil: the API server has no devices
+	devicePods map[string]*corev1.Pod            // pods with resource claims, or resources that a DeviceClass may stand for
 	taintRules bool                              // the API server has rules that taint devices
 	replicas   map[string]replicas               // by namespace/name of the ReplicaSet
 
@@ -52,7 +52,7 @@ type watcher struct {
 // refused because nodes and instance types don't have such devices yet.
 func (w *watcher) setPod(p *corev1.Pod) {
 	m, f := w.t.Pod(p), w.t.PodFacts(p)
-	if m.Class.HasClaims && w.devicePods != nil && w.c.Seen.Devices.IsAllStale() {
+	if m.Class.HasClaims && w.c.Seen.Devices.IsAllStale() {
 		return
 	}
 	w.emit(func(s *state.State) {

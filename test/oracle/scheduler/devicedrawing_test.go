@@ -33,6 +33,8 @@ const (
 	nicDriver = "nic.example.com"
 	numaKey   = "example.com/numa"
 	devicesIn = "default" // namespace of all pods and claims
+
+	extendedGPU = "example.com/gpu" // extended resource that class gpu stands for
 )
 
 // deviceCluster is a cluster with devices and claims to them.
@@ -85,14 +87,17 @@ type deviceDrawing struct {
 
 // deviceKinds are what a cluster may have; few at once let each of them show.
 var deviceKinds = []string{"partitions", "sharing", "nics", "selectors", "alternatives", "all", "constraints", "capacity", "admin", "shared claims", "taints", "rules",
-	"broken selectors", "two claims", "standing", "several pools", "late", "large claims"}
+	"broken selectors", "two claims", "standing", "several pools", "late", "large claims", "extended"}
 
 func newDeviceCluster(seed uint64) *deviceCluster {
 	d := &deviceDrawing{draw: &draw{Rand: rand.New(rand.NewPCG(seed, 62)), s: &scenario{seed: seed, attach: map[string]int64{}}, feature: map[string]bool{}, counts: map[string]int{}}}
 	d.c = &deviceCluster{scenario: d.s, published: map[string][]devices.TypeSlice{}, kinds: map[string]bool{}}
 	for _, f := range deviceKinds {
-		d.feature[f] = d.chance(3)
+		if f != "extended" { // which came later: other clusters are what they were
+			d.feature[f] = d.chance(3)
+		}
 	}
+	d.feature["extended"] = rand.New(rand.NewPCG(seed, 64)).IntN(4) == 0
 	d.feature["standing"] = d.chance(2)
 	d.pool()
 	for i := range 1 + d.IntN(3) {
@@ -161,6 +166,9 @@ func (d *deviceDrawing) machine(i int) {
 				numaKey: {IntValue: pointer(int64(n % 2))}}})
 		}
 		list = append(list, nics)
+	}
+	if gpus == 0 && d.has("extended", 2) { // a device plugin registers them
+		m.capacity[extendedGPU] = *resource.NewQuantity(int64(1+d.IntN(4)), resource.DecimalSI)
 	}
 	price := cores*12_000 + int64(gpus)*200_000 + int64(d.IntN(9_000))
 	m.offerings = []model.Offering{{Zone: "a", CapacityType: model.OnDemand, PriceMicro: price, Available: true, Remaining: -1}}
@@ -276,6 +284,11 @@ func (d *deviceDrawing) deviceClasses() {
 	if d.feature["nics"] {
 		add("nic", `device.driver == "nic.example.com"`)
 	}
+	if d.feature["extended"] {
+		d.c.classes[0].Spec.ExtendedResourceName = pointer(extendedGPU)
+		// kube-scheduler's own claims are seen only if there was one from the beginning.
+		d.c.wanted = append(d.c.wanted, &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: devicesIn, Name: "unused", UID: "unused"}})
+	}
 }
 
 func (d *deviceDrawing) taintRules() {
@@ -365,6 +378,25 @@ func (d *deviceDrawing) pod(name string, i int) {
 	}
 	template := func() corev1.PodResourceClaim {
 		return corev1.PodResourceClaim{ResourceClaimTemplateName: &d.c.templates[d.IntN(len(d.c.templates))].Name}
+	}
+	if d.has("extended", 2) {
+		name := d.one(extendedGPU, extendedGPU, resourceapi.ResourceDeviceClassPrefix+"gpu")
+		for i := range 1 + d.IntN(2) {
+			if i > 0 {
+				p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "c2", Image: "i"})
+				p.Spec.Containers[i].Resources.Requests = corev1.ResourceList{}
+			}
+			n := *resource.NewQuantity(int64(1+d.IntN(2)), resource.DecimalSI)
+			p.Spec.Containers[i].Resources.Requests[corev1.ResourceName(name)] = n
+			p.Spec.Containers[i].Resources.Limits = corev1.ResourceList{corev1.ResourceName(name): n}
+		}
+		if d.chance(4) {
+			claim(template())
+		}
+		apidefaults.SetObjectDefaults_Pod(p)
+		d.s.pods = append(d.s.pods, p)
+		d.c.makeClaims(p)
+		return
 	}
 	switch {
 	case d.chance(8): // a pod without devices

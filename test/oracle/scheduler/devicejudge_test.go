@@ -18,6 +18,7 @@ import (
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/kube-scheduler/framework"
@@ -89,8 +90,24 @@ func newDeviceFilters(ctx context.Context, c *deviceCluster, more ...*corev1.Nod
 		}
 		return false, nil, nil
 	})
-	f, err := newFiltersWith(ctx, client, all)
-	if err != nil {
+	// kube-scheduler creates claims for extended resources, and goes on when it sees them.
+	var f *filters
+	client.PrependReactor("create", "resourceclaims", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		version++
+		made, ok := a.(clienttesting.CreateAction).GetObject().(*resourceapi.ResourceClaim)
+		if !ok {
+			return false, nil, nil
+		}
+		made = made.DeepCopy()
+		made.Name = made.GenerateName + strconv.Itoa(version)
+		made.UID, made.ResourceVersion = types.UID(made.Name), strconv.Itoa(version)
+		if err := client.Tracker().Add(made); err != nil {
+			return true, nil, err
+		}
+		return true, made, f.change(made.DeepCopy())
+	})
+	var err error
+	if f, err = newFiltersWith(ctx, client, all); err != nil {
 		return nil, err
 	}
 	for _, n := range slices.Concat(c.nodes, more) {

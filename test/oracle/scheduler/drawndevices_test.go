@@ -153,6 +153,12 @@ var deviceMutants = []deviceMutant{
 		}
 		return o
 	}},
+	{"extended resources are those of device plugins only", func(o runtime.Object) runtime.Object {
+		if c, ok := o.(*resourceapi.DeviceClass); ok {
+			return changed(c, func(c *resourceapi.DeviceClass) { c.Spec.ExtendedResourceName = nil })
+		}
+		return o
+	}},
 	{"DeviceTaintRules are not looked at", func(o runtime.Object) runtime.Object {
 		if _, ok := o.(*resourceapi.DeviceTaintRule); ok {
 			return nil
