@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -64,14 +65,24 @@ func claiming(template string) func(*corev1.PodTemplateSpec) {
 	}
 }
 
+// requesting has a pod request an extended resource.
+func requesting(resource string, n int64) func(*corev1.PodTemplateSpec) {
+	return func(t *corev1.PodTemplateSpec) {
+		r, q := &t.Spec.Containers[0].Resources, *apiresource.NewQuantity(n, apiresource.DecimalSI)
+		r.Requests[corev1.ResourceName(resource)] = q
+		r.Limits = corev1.ResourceList{corev1.ResourceName(resource): q}
+	}
+}
+
 // Pods that claim a device each get as many nodes as their devices take: by what a NodeOverlay says that nodes will publish, and without it by
-// what nodes have published. kube-scheduler allocates the devices. A pod that claims more than a node has is refused, with the numbers.
+// what nodes have published. kube-scheduler allocates the devices. A pod that claims more than a node has is refused, with the numbers. So it is for
+// the extended resource that the class stands for.
 func TestDevices(t *testing.T) {
 	s := shared(t)
 	t.Parallel()
 	e := newEnv(t, s, "devices")
 	driver := e.name + ".example.com"
-	e.must(s.Create(e.ctx, deviceClasses, fmt.Sprintf(`{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: %[1]s}, spec: {selectors: [{cel: {expression: 'device.driver == "%[1]s"'}}]}}`, driver)))
+	e.must(s.Create(e.ctx, deviceClasses, fmt.Sprintf(`{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: %[1]s}, spec: {extendedResourceName: %[1]s/gpu, selectors: [{cel: {expression: 'device.driver == "%[1]s"'}}]}}`, driver)))
 	for name, count := range map[string]int{"one": 1, "three": 3} {
 		e.must(s.Create(e.ctx, "/apis/resource.k8s.io/v1/namespaces/"+e.name+"/resourceclaimtemplates", fmt.Sprintf(
 			`{apiVersion: resource.k8s.io/v1, kind: ResourceClaimTemplate, metadata: {name: %s}, spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: %s, count: %d}}]}}}}`, name, driver, count)))
@@ -109,9 +120,17 @@ func TestDevices(t *testing.T) {
 	e.scale("train", 8)
 	e.podsRun(8)
 	e.claimsAre(4, "Ready", ready)
+	e.deploy("old", 3, e.pod("100m", "100Mi", requesting(driver+"/gpu", 1)))
+	e.podsRun(11)
+	e.claimsAre(6, "Ready", ready)
+	_, err = s.Kube.CoreV1().Pods(e.name).Create(e.ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "big"}, Spec: e.pod("100m", "100Mi", requesting(driver+"/gpu", 3), bare).Spec}, metav1.CreateOptions{})
+	e.must(err)
+	e.event("Pod", "big", "FailedScheduling", "3 "+driver+"/gpu", "has 2")
+	e.must(s.Kube.CoreV1().Pods(e.name).Delete(e.ctx, "big", metav1.DeleteOptions{}))
 	e.scale("train", 0)
+	e.scale("old", 0)
 	e.givenBack()
-	if n := len(e.launches(e.name)); n != 4 {
-		t.Errorf("%d nodes with two devices each were launched for eight pods", n)
+	if n := len(e.launches(e.name)); n != 6 {
+		t.Errorf("%d nodes with two devices each were launched for eleven pods", n)
 	}
 }
