@@ -133,8 +133,7 @@ type CapacityBufferStatus struct {
 	// +optional
 	PodTemplateGeneration *int64 `json:"podTemplateGeneration,omitempty"`
 
-	// Conditions report whether the buffer can be provisioned, and whether it has been. the buffer can be provisioned,
-	// and whether it is.
+	// Conditions report whether the buffer can be provisioned, and whether it has been.
 	//
 	// +optional
 	// +listType=map

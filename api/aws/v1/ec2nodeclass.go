@@ -48,7 +48,7 @@ type EC2NodeClassSpec struct {
 	//
 	// +kubebuilder:validation:XValidation:rule="self.size() != 0",message="subnetSelectorTerms cannot be empty"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id))",message="a subnet selector term needs tags or id"
-	// +kubebuilder:validation:XValidation:rule="!self.all(x, has(x.id) && has(x.tags))",message="a subnet selector term … with id must not set other fields"
+	// +kubebuilder:validation:XValidation:rule="!self.all(x, has(x.id) && has(x.tags))",message="a subnet selector term with id must not set other fields"
 	// +kubebuilder:validation:MaxItems=30
 	// +required
 	SubnetSelectorTerms []SubnetSelectorTerm `json:"subnetSelectorTerms" hash:"ignore"`
@@ -57,8 +57,8 @@ type EC2NodeClassSpec struct {
 	//
 	// +kubebuilder:validation:XValidation:rule="self.size() != 0",message="securityGroupSelectorTerms cannot be empty"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id) || has(x.name))",message="a security group selector term needs tags, id or name"
-	// +kubebuilder:validation:XValidation:rule="!self.all(x, has(x.id) && (has(x.tags) || has(x.name)))",message="a security group selector term … with id must not set other fields"
-	// +kubebuilder:validation:XValidation:rule="!self.all(x, has(x.name) && (has(x.tags) || has(x.id)))",message="a security group selector term with name may have nothing else"
+	// +kubebuilder:validation:XValidation:rule="!self.all(x, has(x.id) && (has(x.tags) || has(x.name)))",message="a security group selector term with id must not set other fields"
+	// +kubebuilder:validation:XValidation:rule="!self.all(x, has(x.name) && (has(x.tags) || has(x.id)))",message="a security group selector term with name must not set other fields"
 	// +kubebuilder:validation:MaxItems=30
 	// +required
 	SecurityGroupSelectorTerms []SecurityGroupSelectorTerm `json:"securityGroupSelectorTerms" hash:"ignore"`
@@ -67,7 +67,7 @@ type EC2NodeClassSpec struct {
 	// term.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id) || has(x.instanceMatchCriteria))",message="a capacity reservation selector term needs tags, id or instanceMatchCriteria"
-	// +kubebuilder:validation:XValidation:rule="!self.all(x, has(x.id) && (has(x.tags) || has(x.ownerID) || has(x.instanceMatchCriteria)))",message="a capacity reservation selector term … with id must not set other fields"
+	// +kubebuilder:validation:XValidation:rule="!self.all(x, has(x.id) && (has(x.tags) || has(x.ownerID) || has(x.instanceMatchCriteria)))",message="a capacity reservation selector term with id must not set other fields"
 	// +kubebuilder:validation:MaxItems=30
 	// +optional
 	CapacityReservationSelectorTerms []CapacityReservationSelectorTerm `json:"capacityReservationSelectorTerms,omitempty" hash:"ignore"`
@@ -92,8 +92,8 @@ type EC2NodeClassSpec struct {
 	// AMISelectorTerms select AMIs. An AMI must match at least one term; the newest per architecture is used.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.all(x, has(x.tags) || has(x.id) || has(x.name) || has(x.alias) || has(x.ssmParameter))",message="an AMI selector term needs tags, id, name, alias or ssmParameter"
-	// +kubebuilder:validation:XValidation:rule="!self.exists(x, has(x.id) && (has(x.alias) || has(x.tags) || has(x.name) || has(x.owner)))",message="an AMI selector term … with id must not set other fields"
-	// +kubebuilder:validation:XValidation:rule="!self.exists(x, has(x.alias) && (has(x.tags) || has(x.id) || has(x.name) || has(x.owner)))",message="an AMI selector term with alias may have nothing else"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(x, has(x.id) && (has(x.alias) || has(x.tags) || has(x.name) || has(x.owner)))",message="an AMI selector term with id must not set other fields"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(x, has(x.alias) && (has(x.tags) || has(x.id) || has(x.name) || has(x.owner)))",message="an AMI selector term with alias must not set other fields"
 	// +kubebuilder:validation:XValidation:rule="!(self.exists(x, has(x.alias)) && self.size() != 1)",message="an alias must be the only AMI selector term"
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=30
@@ -158,9 +158,7 @@ type EC2NodeClassSpec struct {
 
 	// NetworkInterfaces of each instance. Default: one interface.
 	//
-	// +kubebuilder:validation:XValidation:rule="self.exists(x, x.networkCardIndex == 0 && x.deviceIndex == 0 &&
-	// x.interfaceType == 'interface')",message="networkInterfaces must include an interface with networkCardIndex 0,
-	// deviceIndex 0 and interfaceType interface and deviceIndex 0 and interfaceType interface is needed"
+	// +kubebuilder:validation:XValidation:rule="self.exists(x, x.networkCardIndex == 0 && x.deviceIndex == 0 && x.interfaceType == 'interface')",message="networkInterfaces must include an interface with networkCardIndex 0, deviceIndex 0 and interfaceType interface"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, self.filter(y, x.networkCardIndex == y.networkCardIndex && x.deviceIndex == y.deviceIndex).size() == 1)",message="networkCardIndex and deviceIndex must be unique together"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, self.filter(y, x.networkCardIndex == y.networkCardIndex && y.interfaceType == 'efa-only').size() <= 1)",message="a network card may have one efa-only interface"
 	// +kubebuilder:validation:MaxItems=150
@@ -314,8 +312,7 @@ type AMISelectorTerm struct {
 	// +optional
 	Owner string `json:"owner,omitempty"`
 
-	// SSMParameter is the name or ARN of a parameter that SSMParameter is the name or ARN of an SSM parameter that
-	// contains an AMI ID..
+	// SSMParameter is the name or ARN of an SSM parameter that contains an AMI ID.
 	//
 	// +optional
 	SSMParameter string `json:"ssmParameter,omitempty"`

@@ -89,7 +89,7 @@ type HeadroomSpec struct {
 	// +optional
 	Mode HeadroomMode `json:"mode,omitempty"`
 
-	// Limits are the maximum capacity that this Headroom holds in total. this Headroom holds in total.
+	// Limits are the maximum capacity that this Headroom holds in total.
 	//
 	// +optional
 	Limits HeadroomLimits `json:"limits,omitempty"`
@@ -97,9 +97,7 @@ type HeadroomSpec struct {
 
 // HeadroomTarget is a workload, a selector of workloads, or a PodTemplate, all in the Headroom's namespace.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.workload) ? 1 : 0) + (has(self.selector) ? 1 : 0) +
-// (has(self.podTemplateRef) ? 1 : 0) == 1",message="set exactly one of workload, selector and podTemplateRef, selector
-// and podTemplateRef"
+// +kubebuilder:validation:XValidation:rule="(has(self.workload) ? 1 : 0) + (has(self.selector) ? 1 : 0) + (has(self.podTemplateRef) ? 1 : 0) == 1",message="set exactly one of workload, selector and podTemplateRef"
 type HeadroomTarget struct {
 	// Workload is one object with a scale subresource.
 	//
@@ -233,7 +231,7 @@ type HeadroomLimits struct {
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Resources limits the total requests of pods with held capacity. of pods with held capacity.
+	// Resources limits the total requests of pods with held capacity.
 	//
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`

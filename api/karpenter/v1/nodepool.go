@@ -82,7 +82,7 @@ type Limits corev1.ResourceList
 
 // Disruption defines when nodes can be disrupted, and how many at once.
 type Disruption struct {
-	// ConsolidateAfter is how long after its last pod was added or removed a node can be consolidated, or Never.
+	// ConsolidateAfter is how long a node must be without a pod added or removed before it can be consolidated, or Never.
 	//
 	// +kubebuilder:default="0s"
 	// +optional
@@ -216,8 +216,7 @@ type NodeClaimTemplateSpec struct {
 	// NodeClassRef references the node class of the nodes.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.group == oldSelf.group",message="nodeClassRef.group is immutable: create another NodePool"
-	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind",message="nodeClassRef.kind is immutable:
-	// create another NodePool NodePool"
+	// +kubebuilder:validation:XValidation:rule="self.kind == oldSelf.kind",message="nodeClassRef.kind is immutable: create another NodePool"
 	// +required
 	NodeClassRef *NodeClassReference `json:"nodeClassRef"`
 

@@ -44,8 +44,7 @@ type NodeOverlay struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// +kubebuilder:validation:XValidation:rule="!has(self.price) || !has(self.priceAdjustment)",message="price and
-	// priceAdjustment price and priceAdjustment are mutually exclusive of them"
+	// +kubebuilder:validation:XValidation:rule="!has(self.price) || !has(self.priceAdjustment)",message="price and priceAdjustment are mutually exclusive"
 	Spec   NodeOverlaySpec   `json:"spec"`
 	Status NodeOverlayStatus `json:"status,omitempty"`
 }
@@ -86,7 +85,7 @@ type NodeOverlaySpec struct {
 	// +optional
 	Price *string `json:"price,omitempty"`
 
-	// Capacity is extended resources of these nodes, in addition to those known to the provider.
+	// Capacity contains extended resources of these nodes, in addition to those known to the provider.
 	//
 	// +kubebuilder:validation:XValidation:rule="self.all(x, !(x in ['cpu', 'memory', 'ephemeral-storage', 'pods']))",message="capacity adds extended resources only; cpu, memory, ephemeral-storage and pods are the instance type's own"
 	// +optional
@@ -109,9 +108,7 @@ type Requirement struct {
 	// +kubebuilder:validation:MaxLength=316
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
 	// +kubebuilder:validation:XValidation:rule="self in [\"karpenter.sh/capacity-type\", \"karpenter.sh/nodepool\"] || !self.find(\"^([^/]+)\").endsWith(\"karpenter.sh\")",message="labels of the domain karpenter.sh are reserved, except karpenter.sh/capacity-type and karpenter.sh/nodepool"
-	// +kubebuilder:validation:XValidation:rule="self != \"kubernetes.io/hostname\"",message="label
-	// kubernetes.io/hostname is reserved: label kubernetes.io/hostname is reserved: the node name is unknown before
-	// launch"
+	// +kubebuilder:validation:XValidation:rule="self != \"kubernetes.io/hostname\"",message="label kubernetes.io/hostname is reserved: the node name is unknown before launch"
 	// +required
 	Key string `json:"key"`
 
@@ -130,7 +127,7 @@ type Requirement struct {
 
 // NodeOverlayStatus is the observed state of a NodeOverlay.
 type NodeOverlayStatus struct {
-	// Conditions report whether the overlay is applied, and if not, why. the overlay is applied, and if not why.
+	// Conditions report whether the overlay is applied, and if not, why.
 	//
 	// +optional
 	// +listType=map

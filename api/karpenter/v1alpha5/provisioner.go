@@ -71,8 +71,8 @@ type ProvisionerList struct {
 
 // ProvisionerSpec defines which nodes can be launched, how many, and when they can be disrupted.
 //
-// +kubebuilder:validation:XValidation:rule="!(has(self.ttlSecondsAfterEmpty) && has(self.consolidation) && has(self.consolidation.enabled) && self.consolidation.enabled)",message="ttlSecondsAfterEmpty and consolidation.enabled … are mutually exclusive (both messages; other CRDs say mutually exclusive)"
-// +kubebuilder:validation:XValidation:rule="!(has(self.provider) && has(self.providerRef))",message="provider and providerRef … are mutually exclusive (both messages; other CRDs say mutually exclusive)"
+// +kubebuilder:validation:XValidation:rule="!(has(self.ttlSecondsAfterEmpty) && has(self.consolidation) && has(self.consolidation.enabled) && self.consolidation.enabled)",message="ttlSecondsAfterEmpty and consolidation.enabled are mutually exclusive"
+// +kubebuilder:validation:XValidation:rule="!(has(self.provider) && has(self.providerRef))",message="provider and providerRef are mutually exclusive"
 type ProvisionerSpec struct {
 	// Annotations of each Node.
 	//
@@ -84,7 +84,7 @@ type ProvisionerSpec struct {
 	// +kubebuilder:validation:MaxProperties=100
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x in [\"karpenter.sh/capacity-type\", \"karpenter.sh/provisioner-name\"] || !x.find(\"^([^/]+)\").endsWith(\"karpenter.sh\"))",message="labels of the domain karpenter.sh are reserved, except karpenter.sh/capacity-type"
 	// +kubebuilder:validation:XValidation:rule="self.all(x, x != \"karpenter.sh/provisioner-name\")",message="label karpenter.sh/provisioner-name is reserved: it is the Provisioner's own name"
-	// +kubebuilder:validation:XValidation:rule="self.all(x, x != \"kubernetes.io/hostname\")",message="label kubernetes.io/hostname is reserved: label kubernetes.io/hostname is reserved: the node name is unknown before launch"
+	// +kubebuilder:validation:XValidation:rule="self.all(x, x != \"kubernetes.io/hostname\")",message="label kubernetes.io/hostname is reserved: the node name is unknown before launch"
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 
@@ -165,7 +165,7 @@ type Requirement struct {
 	// +kubebuilder:validation:MaxLength=316
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*(\/))?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$`
 	// +kubebuilder:validation:XValidation:rule="self == \"karpenter.sh/capacity-type\" || !self.find(\"^([^/]+)\").endsWith(\"karpenter.sh\")",message="labels of the domain karpenter.sh are reserved, except karpenter.sh/capacity-type"
-	// +kubebuilder:validation:XValidation:rule="self != \"kubernetes.io/hostname\"",message="label kubernetes.io/hostname is reserved: label kubernetes.io/hostname is reserved: the node name is unknown before launch"
+	// +kubebuilder:validation:XValidation:rule="self != \"kubernetes.io/hostname\"",message="label kubernetes.io/hostname is reserved: the node name is unknown before launch"
 	// +required
 	Key string `json:"key"`
 
@@ -265,18 +265,18 @@ type Translation struct {
 	Untranslated []UntranslatedField `json:"untranslated,omitempty"`
 }
 
-// TranslatedField is a field of the Provisioner and its counterpart.
+// TranslatedField is a field and its counterpart.
 type TranslatedField struct {
-	// Field of the Provisioner, such as spec.ttlSecondsAfterEmpty, or its absence.
+	// Field, such as spec.ttlSecondsAfterEmpty, or its absence.
 	Field string `json:"field"`
 
 	// NodePoolField is the corresponding field and value, such as spec.disruption.consolidateAfter=30s.
 	NodePoolField string `json:"nodePoolField"`
 }
 
-// UntranslatedField is a field of the Provisioner that has no effect.
+// UntranslatedField is a field that has no effect.
 type UntranslatedField struct {
-	// Field of the Provisioner, such as spec.kubeletConfiguration.
+	// Field, such as spec.kubeletConfiguration.
 	Field string `json:"field"`
 
 	// Message is the cause and the remedy.
