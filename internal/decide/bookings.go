@@ -21,16 +21,36 @@ import (
 // for a request and could not be reserved before they were initialized. The reservation ends like any other, when the slots are given
 // up or filled; then the annotation goes. All of it is in the API server: a process that starts in between goes on.
 
-// bookings reserve standing nodes for the pods of ProvisioningRequests.
+// bookings reserve standing nodes for the pods of ProvisioningRequests. One that ended before its pods came, because the taint could not be written or
+// because nobody bound them, is tried again ever later.
 type bookings struct {
 	*draft
 	hosts      *commandHosts
 	nodes      *solverView
 	placements *placements
+	mem        *bookingMemory
 }
+
+// bookingMemory are the bookings that ended before their pods came, by uid of the claim. The zero value is valid.
+type bookingMemory struct {
+	failed map[string]failedBooking
+}
+
+// failedBooking is how often a claim was booked in vain, and when it may be booked again.
+type failedBooking struct {
+	times int
+	until time.Time
+}
+
+// firstRebooking and mostRebooking bound how long a node is not booked after it was in vain.
+const (
+	firstRebooking = time.Minute
+	mostRebooking  = 30 * time.Minute
+)
 
 // reserve takes each standing node on that is booked, or is to be.
 func (bk *bookings) reserve() {
+	bk.mem.failed = bk.stillThere(bk.mem.failed)
 	for _, c := range bk.DirtyClaims {
 		if c.Annotations[model.AnnotationBooked] != "" && c.Deleting.IsZero() {
 			bk.advance(c)
@@ -40,7 +60,7 @@ func (bk *bookings) reserve() {
 		return
 	}
 	for _, h := range bk.reservations.All {
-		if c := h.Claim; h.IsForRequest() && !c.Reserved && h.Node != nil && h.IsUsable() && bk.mayReserve(c, h.Node) {
+		if c := h.Claim; h.IsForRequest() && !c.Reserved && h.Node != nil && h.IsUsable() && landing.SpreadRefusal(c.Pool, h.Pods).Code == "" && bk.mayReserve(c, h.Node) {
 			bk.book(c, h.Node, c.Slots)
 		}
 	}
@@ -52,13 +72,27 @@ func (bk *bookings) reserve() {
 		}
 		c := bk.ClaimOn(int32(p))
 		switch {
-		case c == nil || !bk.mayReserve(c, n):
+		case c == nil || landing.SpreadRefusal(c.Pool, pods).Code != "" || !bk.mayReserve(c, n):
 		case bk.reservations.ByClaim[c.Name] == nil:
 			bk.book(c, n, bk.hosts.slotsBesidePods(n, slices.Concat(pods, expected[n.Name])))
 		case c.Reserved && cluster.HasReservedTaint(n, c): // for a disruption command, or for other pods
 			bk.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: bk.hosts.widenSlots(solverTarget{n, c, bk.reservations.ByClaim[c.Name]}, pods), Why: bookedFor(c, pods[0])})
 		}
 	}
+}
+
+// stillThere returns what is remembered of claims that exist.
+func (bk *bookings) stillThere(failed map[string]failedBooking) map[string]failedBooking {
+	if len(failed) == 0 {
+		return nil
+	}
+	out := map[string]failedBooking{}
+	for _, c := range bk.Snapshot.Claims {
+		if x, ok := failed[c.UID]; ok {
+			out[c.UID] = x
+		}
+	}
+	return out
 }
 
 // holds reports whether nodes are reserved for pods at all.
@@ -87,6 +121,10 @@ func (bk *bookings) mayReserve(c *model.Claim, n *model.Node) bool {
 			return false // its command reserves it
 		}
 	}
+	if until := bk.mem.failed[c.UID].until; c.Annotations[model.AnnotationBooked] == "" && bk.Now.Before(until) {
+		bk.wakeAt(until)
+		return false
+	}
 	return bk.canHold(c) && bk.isStaying(c) && !lifecycle.IsRebooting(c) && n.Deleting.IsZero() && c.Is(lifecycle.Initialized) && len(bk.NominatedPods()[n.Name]) == 0
 }
 
@@ -102,7 +140,7 @@ func (bk *bookings) book(c *model.Claim, n *model.Node, slots []model.Slot) {
 		pods = slices.DeleteFunc(slices.Clone(h.Pods), func(p *model.Pod) bool { return !p.Placeholder })
 	}
 	bk.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: slots,
-		Annotations: map[string]string{model.AnnotationBooked: bk.Now.UTC().Truncate(time.Second).Format(time.RFC3339), model.AnnotationReserved: "true", model.AnnotationNotReserved: plan.Unset},
+		Annotations: map[string]string{model.AnnotationBooked: bk.Now.UTC().Truncate(time.Second).Format(time.RFC3339), model.AnnotationReserved: "true"},
 		Why:         bookedFor(c, pods[0])})
 }
 
@@ -126,8 +164,16 @@ func (bk *bookings) advance(c *model.Claim) {
 		}
 		return
 	}
-	bk.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: c.Annotations[cluster.AnnotationHost] == "", Annotations: map[string]string{model.AnnotationBooked: plan.Unset},
-		Why: plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name)}})
+	why := plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name)}
+	if cluster.NewReservation(bk.View, c, n).AwaitedPods() > 0 {
+		why.Code, why.Detail = plan.LandingTimeout, plan.OfTimeout{Within: bk.reservations.Lifecycle.LandingTimeout}
+		times := bk.mem.failed[c.UID].times
+		if bk.mem.failed == nil {
+			bk.mem.failed = map[string]failedBooking{}
+		}
+		bk.mem.failed[c.UID] = failedBooking{times + 1, bk.Now.Add(model.Backoff(firstRebooking, times, mostRebooking))}
+	}
+	bk.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: c.Annotations[cluster.AnnotationHost] == "", Annotations: map[string]string{model.AnnotationBooked: plan.Unset}, Why: why})
 }
 
 // labelUnheld is the key of the label of nodes that can't be reserved, as the solver takes them. No label of an object can have this key.
@@ -144,7 +190,9 @@ func (dm *demandStage) markUnheld(nodes []solve.ExistingNode, pods []*model.Pod)
 	for _, r := range dm.Snapshot.Requests {
 		launched[r.UID] = !r.CheckOnly
 	}
-	held := func(p *model.Pod) bool { return p.Placeholder && launched[p.Consumes.UID] }
+	held := func(p *model.Pod) bool {
+		return p.Placeholder && launched[p.Consumes.UID] && landing.SpreadRefusal("", []*model.Pod{p}).Code == ""
+	}
 	if !slices.ContainsFunc(pods, held) {
 		return nodes
 	}

@@ -35,14 +35,15 @@ type commandHosts struct {
 }
 
 // hostsFor returns the real pods of candidates that a command gives to standing nodes, by claim. It returns nil if nothing is
-// reserved: pods are not bound by us, or the successors would preempt others instead of waiting to be bound.
+// reserved: pods are not bound by us, or the successors would preempt others instead of waiting to be bound. Nor is a node of a pod that
+// landing.SpreadRefusal keeps from being reserved.
 func (ch *commandHosts) hostsFor(candidates []*disrupt.Candidate, on []solve.Assignment) podsByHost {
 	if ch.pol.Landing.Mode != landing.Bind || len(on) == 0 || ch.preemption.WhenMoved(disrupt.PodsOf(candidates)) {
 		return nil
 	}
 	out := podsByHost{}
 	for _, a := range on {
-		if i := ch.FindNode(a.Node); i >= 0 && ch.ClaimOf(i) >= 0 && len(model.RealPods(a.Pods)) > 0 {
+		if i := ch.FindNode(a.Node); i >= 0 && ch.ClaimOf(i) >= 0 && len(model.RealPods(a.Pods)) > 0 && landing.SpreadRefusal("", model.RealPods(a.Pods)).Code == "" {
 			out[ch.Snapshot.Claims[ch.ClaimOf(i)].Name] = model.RealPods(a.Pods)
 		}
 	}
@@ -69,7 +70,7 @@ func (ch *commandHosts) reserveHosts(m *cluster.Command) (done bool, lost string
 				return false, name // a struct of strings and numbers can be written
 			}
 			ch.addAction(plan.UpdateClaim{Claim: c.Name, UID: c.UID, SetSlots: true, Slots: ch.slotsBesidePods(n, g[name]),
-				Annotations: map[string]string{cluster.AnnotationHost: string(text), model.AnnotationReserved: "true", model.AnnotationNotReserved: plan.Unset},
+				Annotations: map[string]string{cluster.AnnotationHost: string(text), model.AnnotationReserved: "true"},
 				Why:         plan.Reason{Code: m.Cause, Pool: c.Pool, Subject: plan.ObjectOf("node", n.Name), Command: m.ID}})
 			if !c.Reserved {
 				continue // that first: a taint of a claim without reservation is taken off

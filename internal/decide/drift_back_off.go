@@ -153,8 +153,8 @@ func (db *driftBackOff) condition(p *model.NodePool) model.Condition {
 		}
 		return model.Condition{}
 	}
-	return model.Condition{Status: "True", Reason: "ChangesTooOften", Message: "nodes drifted soon after they were launched, " + strconv.Itoa(x.Times) +
-		" times so far: a node is replaced for drift once the NodePool and its node class have not changed for " + x.rest().String()}
+	return model.Condition{Status: "True", Reason: "ChangesTooOften", Message: "nodes drifted soon after they were launched (" + strconv.Itoa(x.Times) +
+		" times): drifted nodes are replaced when the NodePool and its node class have been unchanged for " + x.rest().String()}
 }
 
 const (

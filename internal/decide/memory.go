@@ -39,6 +39,7 @@ type Memory struct {
 	anticipation  pods.AnticipationMemory
 	buffers       bufferMemory
 	requests      requests.Memory
+	bookings      bookingMemory
 	demand        demandMemory
 	withholding   demand.WithholdingMemory
 	smallNodes    demand.SmallNodeMemory

@@ -28,9 +28,11 @@ func (st *step) followRequests() {
 	}
 	st.out.Requests, next, st.mem.requests = requests.Follow(st.View, requests.In{
 		Reservations: st.reservations.All,
-		Holds:        func(h *cluster.Reservation) bool { return !st.holds() || st.heed(keeps(h)) },
+		Holds: func(h *cluster.Reservation) bool {
+			return !st.holds() || landing.SpreadRefusal("", h.Pods).Code != "" || st.heed(keeps(h))
+		},
 		Reserves: func(p *model.Pod, n int32) bool {
-			return st.holds() && (!checks[p.Consumes.UID] || st.canHold(st.ClaimOn(n)))
+			return st.holds() && landing.SpreadRefusal("", []*model.Pod{p}).Code == "" && (!checks[p.Consumes.UID] || st.canHold(st.ClaimOn(n)))
 		},
 		Expected: st.placements.nodeOf, Decisions: st.out.Pods, Solved: st.out.Solved, Retry: st.pol.BufferRetry}, st.mem.requests)
 	st.wakeAt(next)

@@ -27,8 +27,13 @@ func drawRequest(t *rapid.T, w *world, name string) (*model.ProvisioningRequest,
 	r := &model.ProvisioningRequest{Namespace: "default", Name: name, UID: "uid-" + name, Created: w.Now, CheckOnly: rapid.IntRange(0, 3).Draw(t, "only checked") == 3,
 		ValidFor: time.Duration(rapid.SampledFrom([]int{60, 600, 7 * 86400}).Draw(t, "valid for")) * time.Second, Accepted: model.Condition{Status: "True", Reason: requests.Accepted}}
 	r.NoRetry = r.CheckOnly && rapid.Bool().Draw(t, "no retry")
-	c := classOf(model.Class{Namespace: "default", Labels: model.Labels{"app": name}, Scheduler: model.DefaultScheduler, Request: r.Key(),
-		Requests: model.Resources{rapid.SampledFrom([]int64{900, 1500, 3000, 7000}).Draw(t, "cpu of a request's pod"), 128 << 20, 0, 1}})
+	pods := model.Class{Namespace: "default", Labels: model.Labels{"app": name}, Scheduler: model.DefaultScheduler, Request: r.Key(),
+		Requests: model.Resources{rapid.SampledFrom([]int64{900, 1500, 3000, 7000}).Draw(t, "cpu of a request's pod"), 128 << 20, 0, 1}}
+	if rapid.IntRange(0, 4).Draw(t, "spread over zones by taints") == 4 {
+		sel := model.NewRequirements(model.OneOf("app", name))
+		pods.Spread = []model.SpreadConstraint{{TopologyKey: model.LabelZone, MaxSkew: 1, MinDomains: 2, Hard: true, HonorTaints: true, Selector: &sel}}
+	}
+	c := classOf(pods)
 	c.SlotKey = "request " + c.Key
 	r.Sets = []model.RequestedPods{{Class: c, Count: rapid.IntRange(1, 8).Draw(t, "pods of a request")}}
 	r.Sets[0].Gang = r.Gang()
@@ -278,6 +283,82 @@ func TestCordonedBooking(t *testing.T) {
 	})
 	if cordoned == 0 {
 		untested(t, "no booked node was cordoned")
+	}
+}
+
+// worldWithRequest makes a world with a standing node on which one small pod runs, and a request of small pods like c, which fit beside it.
+func worldWithRequest(t *rapid.T, c model.Class, count int) *world {
+	w := newWorld(t, false)
+	w.pol.Landing.Mode = landing.Bind
+	web := classOf(model.Class{Namespace: "default", Labels: model.Labels{"app": "web"}, Scheduler: model.DefaultScheduler, Requests: model.Resources{7000, 128 << 20, 0, 1}})
+	w.Workloads = []*sim.Workload{{Name: "web", Class: web, Grace: time.Second, Want: 2}}
+	w.settle(600)
+	r := &model.ProvisioningRequest{Namespace: "default", Name: "r", UID: "uid-r", Created: w.Now, ValidFor: 7 * 24 * time.Hour, Accepted: model.Condition{Status: "True", Reason: requests.Accepted}}
+	c.Namespace, c.Labels, c.Scheduler, c.Request, c.Requests = "default", model.Labels{"app": "r"}, model.DefaultScheduler, r.Key(), model.Resources{200, 128 << 20, 0, 1}
+	class := classOf(c)
+	class.SlotKey = "request " + class.Key
+	r.Sets = []model.RequestedPods{{Class: class, Count: count, Gang: r.Gang()}}
+	w.SetRequest(r)
+	return w
+}
+
+// TestUnreservableRequest: a node is never reserved for pods of a request that count only domains with nodes whose taints they tolerate. The request
+// is provisioned with capacity that is not held.
+func TestUnreservableRequest(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		sel := model.NewRequirements(model.OneOf("app", "r"))
+		w := worldWithRequest(t, model.Class{Spread: []model.SpreadConstraint{{TopologyKey: model.LabelZone, MaxSkew: 8, MinDomains: 1, Hard: true, HonorTaints: true, Selector: &sel}}},
+			rapid.IntRange(1, 8).Draw(t, "pods of the request"))
+		for end := w.Now.Add(2 * time.Minute); w.Now.Before(end); w.Now = w.Now.Add(time.Second) {
+			w.Tick()
+			for _, n := range w.Nodes {
+				if n.HasTaint(model.TaintReserved) {
+					w.fatalf("node %s is reserved for pods that count nodes by their taints", n.Name)
+				}
+			}
+		}
+		if r := w.requestNamed("r"); !r.IsProvisioned() {
+			w.fatalf("the request is not provisioned: %v\n%s", r.Status, w.remains())
+		}
+	})
+}
+
+// TestBookingInVain: somebody takes the taint off each standing node that is reserved for a request. The node is tried again ever later, and nothing
+// says that the pods came.
+func TestBookingInVain(t *testing.T) {
+	t.Parallel()
+	most := 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := worldWithRequest(t, model.Class{}, rapid.IntRange(1, 8).Draw(t, "pods of the request"))
+		booked := map[string]int{}
+		w.did = func(a plan.Action) {
+			if c, ok := a.(plan.UpdateClaim); ok && c.Annotations[model.AnnotationBooked] != "" {
+				if c.Annotations[model.AnnotationBooked] != plan.Unset {
+					booked[c.Claim]++
+				} else if c.Why.Code == plan.Landed {
+					w.fatalf("claim %s: its pods are said to have come", c.Claim)
+				}
+			}
+		}
+		for end := w.Now.Add(8 * time.Minute); w.Now.Before(end); w.Now = w.Now.Add(2 * time.Second) {
+			w.Tick()
+			for _, n := range w.Nodes {
+				if n.HasTaint(model.TaintReserved) {
+					x := *n
+					x.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool { return t.Key == model.TaintReserved })
+					w.SetNode(&x)
+				}
+			}
+		}
+		for claim, times := range booked {
+			if most = max(most, times); times > 4 { // for 30 s each, after 1, 2 and 4 minutes
+				w.fatalf("claim %s is booked %d times in eight minutes", claim, times)
+			}
+		}
+	})
+	if most < 3 {
+		untested(t, "no claim was booked in vain: %d times at most", most)
 	}
 }
 

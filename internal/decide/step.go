@@ -69,7 +69,7 @@ func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step
 		nodes: nodes, placements: placements, purchases: purchases, shortfalls: shortfalls, unused: unused, requests: &m.requests, withholding: withheld,
 		smallNodes: &m.smallNodes}
 
-	st.bookings = &bookings{draft: d, hosts: hosts, placements: placements, nodes: nodes}
+	st.bookings = &bookings{draft: d, hosts: hosts, placements: placements, nodes: nodes, mem: &m.bookings}
 
 	// Disruption.
 	driftBackOff := &driftBackOff{draft: d, mem: &m.drift}

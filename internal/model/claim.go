@@ -52,7 +52,7 @@ type Claim struct {
 	Reserved    bool
 	Slots       []Slot // sorted by class, owner
 	SlotsUnsure bool   // nobody knows whether these were written: the call that was to do so has failed
-	NoReserve   string // why not reserved; empty when reserved
+	NoReserve   string // why it was launched without a reservation; empty: it was launched with one
 
 	// Maker is whom the claim is for if somebody else created it: its controller, the prefix that its name is generated from, or its name; empty:
 	// Dovetail created it.

@@ -78,14 +78,12 @@ func (pol Policy) ReservationRefusal(pool *model.NodePool, requests model.Resour
 	if len(pool.StartupTaints) > 0 {
 		return plan.Reason{Code: plan.StartupTaints, Pool: pool.Name, Detail: plan.OfNodeTaint{Key: pool.StartupTaints[0].Key}}
 	}
+	if why := SpreadRefusal(pool.Name, pods); why.Code != "" {
+		return why
+	}
 	strict := false
 	why := plan.Reason{Code: plan.TolerateAll, Pool: pool.Name, Subject: plan.ObjectOf("pod", pods[0].Key())}
 	for _, p := range pods {
-		for _, s := range p.Class.Spread {
-			if s.Hard && s.HonorTaints && s.MinDomains > 0 {
-				return plan.Reason{Code: plan.SpreadTaints, Pool: pool.Name, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfSpreadTaints{TopologyKey: s.TopologyKey}}
-			}
-		}
 		if p.Unreservable && pol.BindRefusal(p, names).Code != "" {
 			why = plan.Reason{Code: plan.PatchRefused, Pool: pool.Name, Subject: plan.ObjectOf("pod", p.Key())}
 			continue
@@ -94,6 +92,19 @@ func (pol Policy) ReservationRefusal(pool *model.NodePool, requests model.Resour
 	}
 	if !strict {
 		return why
+	}
+	return plan.Reason{}
+}
+
+// SpreadRefusal returns why no node of a NodePool, standing or new, is reserved for pods: one of them counts only domains with nodes whose taints it
+// tolerates, and requires a number of them, so a reserved node could take a domain from the others of its kind. An empty code: there is no such pod.
+func SpreadRefusal(pool string, pods []*model.Pod) plan.Reason {
+	for _, p := range pods {
+		for _, s := range p.Class.Spread {
+			if s.Hard && s.HonorTaints && s.MinDomains > 0 {
+				return plan.Reason{Code: plan.SpreadTaints, Pool: pool, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfSpreadTaints{TopologyKey: s.TopologyKey}}
+			}
+		}
 	}
 	return plan.Reason{}
 }

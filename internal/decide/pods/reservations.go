@@ -186,7 +186,7 @@ func (rt *Reservations) holdsCapacity(c *model.Claim, n *model.Node) (holds bool
 	return false, until
 }
 
-// BookingDue returns until when the taint of a standing node that is booked may be written: no reservation with pods that are awaited ends before.
+// BookingDue returns the instant at which the booking of a standing node ends if its taint has not been written, the LandingTimeout after it was booked.
 // False: its claim is not booked.
 func (rt *Reservations) BookingDue(c *model.Claim) (due time.Time, booked bool) {
 	since, booked := cluster.BookedSince(c)

@@ -144,7 +144,7 @@ func Follow(v *cluster.View, in In, mem Memory) (out []State, next time.Time, _ 
 	return out, next, now
 }
 
-// places returns where the pods of requests have a place, which of them are held by a node launched for them, and why those without one have none.
+// places returns where the pods of requests have a place, which of them have a slot on a node, and why those without a place have none.
 func places(v *cluster.View, in In) (at map[*model.Pod]place, held map[*model.Pod]bool, why map[*model.Pod][]plan.Reason) {
 	at, held, why = map[*model.Pod]place{}, map[*model.Pod]bool{}, map[*model.Pod][]plan.Reason{}
 	for _, h := range in.Reservations {
@@ -194,7 +194,7 @@ func places(v *cluster.View, in In) (at map[*model.Pod]place, held map[*model.Po
 }
 
 // settle decides what the request's status is to say, and returns when that may be something else. since is when a solve first found no
-// capacity (zero: it did not), and part whether nodes were launched for some of the pods.
+// capacity (zero: it did not), and part whether some of the pods have a slot.
 func (x *State) settle(now, since time.Time, part bool) (until time.Time) {
 	r := x.Request
 	if r.IsOver() {

@@ -101,10 +101,10 @@ func (cr *capacityReader) isOfUse(c *model.Claim) bool {
 }
 
 // keepsBufferAway reports whether the node of a claim, launched for CapacityBuffers, is ready for pods and none of the
-// buffers' pods may run on it. One that is rebooted keeps them away for a while alone.
+// buffers' pods may run on it. One that is rebooted, or reserved for pods of a ProvisioningRequest, keeps them away only for a while.
 func (cr *capacityReader) keepsBufferAway(c *model.Claim, keys []cluster.SlotKey) bool {
 	n := cr.NodeFor(c)
-	if n == nil || lifecycle.IsRebooting(c) || !cluster.IsForBuffer(c) || !c.Is(lifecycle.Initialized) || len(keys) == 0 {
+	if n == nil || lifecycle.IsRebooting(c) || cluster.HasReservedTaint(n, c) || !cluster.IsForBuffer(c) || !c.Is(lifecycle.Initialized) || len(keys) == 0 {
 		return false
 	}
 	for _, b := range cr.Snapshot.Buffers {
