@@ -121,7 +121,7 @@ func (aa *actionAnswers) answerRestart(a plan.Restart) func(*state.State, error)
 			aa.recorder.Failure("restart", "pod/"+model.PodKey(a.Namespace, a.Pod), a.Why, err)
 			return
 		}
-		aa.cluster.Event("Pod", a.Namespace, a.Pod, "", false, "Restarted", "Deployment "+a.Deployment+" creates its replacement; node "+a.Node+" is drained when that is ready")
+		aa.cluster.Event("Pod", a.Namespace, a.Pod, "", false, "Restarted", "Deployment "+a.Deployment+" is creating a replacement pod; node "+a.Node+" is drained when the replacement is Ready")
 	}
 }
 

@@ -39,7 +39,7 @@ func (c *Controller) setPassive(s *state.State, others []string) {
 		if c.division != nil {
 			text = "NodePools were taken over from the other autoscaler"
 		}
-		c.Log.Info(text+", acting", "were", was.others)
+		c.Log.Info(text+"; becoming active", "were", was.others)
 		c.Ledger.Add(ledger.Entry{At: now, Kind: "act", Subject: "controller", Outcome: text})
 		// The world was another's meanwhile: everything is looked at anew. What its machines have taught is true all the same.
 		table := s.Resources()

@@ -243,9 +243,9 @@ func (d OfBindingUnfit) fields() Fields {
 	f := Fields{Key: string(d.Filter)}
 	switch d.Cause {
 	case UnfitGone:
-		f.Have = "the node is gone or being deleted"
+		f.Have = "a node that is gone or being deleted"
 	case UnfitNotReady:
-		f.Want, f.Have = "a node that is Ready", "one that is not Ready"
+		f.Want, f.Have = "a node that is Ready", "a node that is not Ready"
 	case UnfitTaint:
 		f.Want, f.Have = "a toleration of the taint", d.What
 	case UnfitLabels:
@@ -254,9 +254,9 @@ func (d OfBindingUnfit) fields() Fields {
 		dim := model.DimOf(d.What)
 		f.Want, f.Have = model.FormatAmount(dim, d.Need)+" of "+d.What, "a node with "+model.FormatAmount(dim, d.Have)+" of "+d.What+" free"
 	case UnfitPort:
-		f.Want, f.Have = d.What, "taken by "+string(d.Pod)
+		f.Have = "host port "+d.What+" in use by "+string(d.Pod)
 	case UnfitVolume:
-		f.Want, f.Have = "a node for the volume of claim "+d.What, "one that the volume of claim "+d.What+" can't be attached to"
+		f.Have = "a node to which the volume of PVC "+d.What+" can't be attached"
 	case UnfitVolumeLimit:
 		f.Want, f.Have = strconv.FormatInt(d.Need, 10)+" volumes of driver "+d.What, "a node that can attach "+strconv.FormatInt(d.Have, 10)
 	case UnfitDriver:
@@ -264,7 +264,7 @@ func (d OfBindingUnfit) fields() Fields {
 	case UnfitPod:
 		f.Want, f.Have = "no pod on the node that its anti-affinity selects", string(d.Pod)
 	case UnfitRepelled:
-		f.Want, f.Have = "no pod by "+d.What+" with anti-affinity against it", "a pod that has some"
+		f.Have = "a pod in the same "+d.What+" with anti-affinity to this pod"
 	case UnfitNoHost:
 		f.Want, f.Have = "label "+d.What, "a node without it"
 	case UnfitSkew:

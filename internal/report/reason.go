@@ -178,7 +178,7 @@ func sentence(r plan.Reason) string {
 		}
 		if d.MinDomains > 0 {
 			return "the pod's topology spread requires at least " + strconv.Itoa(d.MinDomains) + " values of " + labelName(d.TopologyKey) + " (minDomains), but its pods can run in " +
-				strconv.Itoa(d.Domains) + "; each therefore takes at most " + strconv.FormatInt(d.MaxSkew, 10) + " of them (maxSkew)"
+				strconv.Itoa(d.Domains) + ". Each then accepts at most " + strconv.FormatInt(d.MaxSkew, 10) + " (maxSkew)"
 		}
 		said := "the pod's topology spread over " + labelName(d.TopologyKey) + " (skew at most " + strconv.FormatInt(d.MaxSkew, 10) + ") would be violated in every domain"
 		if names := d.Fewest.Names(); len(names) == 1 {
@@ -262,7 +262,7 @@ func sentence(r plan.Reason) string {
 		return "kube-scheduler doesn't place the pod on " + with("node ", plan.DetailOf[plan.OfMismatch](r).Node, "") + ", although the pod passes all of Dovetail's checks there"
 	case plan.BindingUnfit:
 		f := r.Fields()
-		return objectName(r.Subject) + " can't take the pod: kube-scheduler's filter " + f.Key + with(" requires ", f.Want, ",") + " finds " + f.Have
+		return objectName(r.Subject) + " can't take the pod (kube-scheduler filter " + f.Key + "): " + with("required ", f.Want, ", ") + "found " + f.Have
 	case plan.BindingRefused:
 		return "the API server refused the binding by Dovetail, so kube-scheduler binds the pod" + with(": ", said(r), "")
 	case plan.EvictionRefused:

@@ -113,7 +113,7 @@ func kept(r plan.Reason) string {
 		if d.AtLeast {
 			least = "at least "
 		}
-		return "no cheaper node fits its pods: it costs " + money(d.Now) + "/h, and the cheapest alternative " + least + money(d.Elsewhere) + "/h"
+		return "no cheaper node fits its pods: the node costs " + money(d.Now) + "/h, the cheapest alternative costs " + least + money(d.Elsewhere) + "/h"
 	case plan.DoesNotPay:
 		d := plan.DetailOf[plan.OfDoesNotPay](r)
 		if d.OverTime {
@@ -129,7 +129,7 @@ func kept(r plan.Reason) string {
 		return object + " is expected to scale again in " + lengthText(d.After) + ", as it has before; until then the saving is at most " + money(d.Saving) +
 			" in total, and the disruption costs " + money(d.Cost) + " once"
 	case plan.LaunchesPaused:
-		return "consolidation recently removed nodes of " + object + ", and launches no replacement there until " + instant(plan.DetailOf[plan.OfLaunchesPaused](r).Until)
+		return "consolidation recently removed nodes of " + object + "; it launches no replacements in it until " + instant(plan.DetailOf[plan.OfLaunchesPaused](r).Until)
 	case plan.NotKept:
 		return "the replacement can't be reserved: " + string(plan.DetailOf[plan.OfNotKept](r).Because) + "; " + object + " might not fit on it"
 	case plan.SpotToSpot:
@@ -198,7 +198,7 @@ func action(r plan.Reason) string {
 	case plan.NoAnswer:
 		return "the last write got no response and is retried"
 	case plan.LandingTimeout:
-		return "its pods were not bound within " + timeAllowed(r) + "; the node is open to all pods now"
+		return "its pods were not bound within " + timeAllowed(r) + ", so the node is no longer reserved"
 	case plan.ReservationEnded:
 		return "its capacity reservation ended; it is " + or(plan.DetailOf[plan.OfReservationEnded](r).CapacityType, "on-demand") + " now"
 	case plan.Empty:
@@ -220,7 +220,7 @@ func action(r plan.Reason) string {
 		return "the node is unhealthy" + unhealthyCondition(r)
 	case plan.Rebooting:
 		if until := plan.DetailOf[plan.OfRebooting](r).Until; !until.IsZero() {
-			return objectName(r.Subject) + " is being rebooted to repair it, and replaced unless it is back by " + instant(until)
+			return objectName(r.Subject) + " is being rebooted for repair, and is replaced if it is not back by " + instant(until)
 		}
 		return objectName(r.Subject) + " has been rebooted to repair it"
 	case plan.Interrupted:

@@ -338,7 +338,7 @@ func (k *Keeper) tell(o *headroom.Object, s *headroom.Status) {
 	for _, c := range s.Conditions() {
 		if text := c.Reason + ": " + c.Message; c.Type == "Holding" && text != h.told {
 			h.told = text
-			k.log.Info("headroom", "headroom", o.Key(), "mode", string(o.Mode), "held", s.Output.Held, "usdPerHour", model.Dollars(s.Output.Micro), "says", c.Message)
+			k.log.Info("headroom status changed", "headroom", o.Key(), "mode", string(o.Mode), "held", s.Output.Held, "usdPerHour", model.Dollars(s.Output.Micro), "message", c.Message)
 		}
 	}
 	if o.Mode != headroom.Active {

@@ -67,9 +67,9 @@ func (rec *Recorder) recordMoves(now time.Time, out *decide.Output) {
 		}
 		why := plan.DetailOf[plan.OfAborted](u.Why)
 		rec.metrics.CountAbortedCommand(why.Cause)
-		rec.log.Info("disruption command aborted", "command", u.Why.Command, "nodeclaim", u.Claim, "because", string(why.Said))
+		rec.log.Info("disruption command cancelled", "command", u.Why.Command, "nodeclaim", u.Claim, "because", string(why.Said))
 		rec.ledger.Add(ledger.Entry{At: now, Kind: "abort", Subject: "nodeclaim/" + u.Claim, Why: []plan.Reason{u.Why}})
-		rec.events.Event("NodeClaim", "", u.Claim, u.UID, true, "DisruptionBlocked", "disruption command aborted: "+string(why.Said))
+		rec.events.Event("NodeClaim", "", u.Claim, u.UID, true, "DisruptionBlocked", "Disruption command cancelled: "+string(why.Said))
 		rec.groups.tellScaleDownFailed(rec.objects.FindClaim(u.Claim), why.Cause, string(why.Said))
 	}
 }

@@ -355,8 +355,8 @@ func (t *NodePools) quiesce(ctx context.Context, name string, have, want rawObje
 					return err
 				}
 			}
-			return fmt.Errorf("NodePool %s: after %s NodeClaim %s is not Initialized yet, so nothing was handed over, and the pool is as it was. "+
-				"See 'kubectl describe nodeclaim %s', then run the same command again", name, t.Wait, unsettled[0], unsettled[0])
+			return fmt.Errorf("NodePool %s: NodeClaim %s is not Initialized after %s. Nothing was handed over, and the NodePool is unchanged. "+
+				"See 'kubectl describe nodeclaim %s', then run the same command again", name, unsettled[0], t.Wait, unsettled[0])
 		}
 		if err := sleep(ctx, t.pause().look); err != nil {
 			return err
