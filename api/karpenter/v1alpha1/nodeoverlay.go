@@ -70,7 +70,7 @@ type NodeOverlaySpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(x, (x.operator == 'Gt' || x.operator == 'Lt' || x.operator == 'Gte' || x.operator == 'Lte') ? (x.values.size() == 1 && int(x.values[0]) >= 0) : true)",message="operators Gt, Lt, Gte and Lte need exactly one value, a whole number of at least 0"
 	// +required
 	// +listType=atomic
-	Requirements []Requirement `json:"requirements"`
+	Requirements []Requirement `json:"requirements,omitzero"`
 
 	// PriceAdjustment changes the price by dollars per hour (+0.5, -0.5) or by a percentage (+10%, -15%). The price is
 	// never below 0.
