@@ -74,6 +74,35 @@ func TestNestedRequests(t *testing.T) {
 	}
 }
 
+// TestExtendedNextToClaims: what claims request counts in the extended resource of their class too, but not the other way around: a node with a
+// device plugin has the resource, and no devices for claims.
+func TestExtendedNextToClaims(t *testing.T) {
+	b := New()
+	c := class("gpu")
+	c.Spec.ExtendedResourceName = new("example.com/gpu")
+	b.SetClass("gpu", c)
+	b.SetTemplate("default/one", template("one", exactly("gpu", "gpu", 1)))
+	claiming, requesting, byClass := podOf("a", "one"), withExtended(podOf("b"), "example.com/gpu", 1), withExtended(podOf("c"), resourceapi.ResourceDeviceClassPrefix+"gpu", 1)
+	const ofClaims, named, implied = "devices/gpu", "devices/example.com/gpu", "devices/" + resourceapi.ResourceDeviceClassPrefix + "gpu"
+	for range 2 { // the second time, all pods are known
+		for _, p := range []*corev1.Pod{claiming, requesting, byClass} {
+			b.OfPod(p)
+		}
+	}
+	b.SetSlice("n", sliceOn("n", "p", device("d0", "a", "16Gi"), device("d1", "a", "16Gi")))
+	for p, want := range map[*corev1.Pod]map[string]int64{claiming: {ofClaims: 1, named: 1, implied: 1}, byClass: {named: 1, implied: 1}, requesting: {named: 1}} {
+		if got := b.OfPod(p).Amounts; !maps.Equal(got, want) {
+			t.Errorf("pod %s needs %v, want %v", p.Name, got, want)
+		}
+	}
+	if got, want := b.OfNode("n"), (map[string]int64{ofClaims: 2, named: 2, implied: 2}); !maps.Equal(got, want) {
+		t.Errorf("a node with two devices has %v, want %v", got, want)
+	}
+	if got, want := b.OfPlugins(map[string]int64{"example.com/gpu": 3, "example.com/other": 1}), (map[string]int64{named: 3}); !maps.Equal(got, want) {
+		t.Errorf("a node with a device plugin has %v, want %v", got, want)
+	}
+}
+
 // TestLifeOfAClaim follows a pod from its template to its end.
 func TestLifeOfAClaim(t *testing.T) {
 	b, w := example()
