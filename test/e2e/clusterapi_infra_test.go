@@ -283,8 +283,9 @@ type coreGroup struct {
 		Replicas int `json:"replicas"`
 	} `json:"spec"`
 	Status struct {
-		Replicas   int                `json:"replicas"`
-		Conditions []metav1.Condition `json:"conditions"`
+		ObservedGeneration int64              `json:"observedGeneration"`
+		Replicas           int                `json:"replicas"`
+		Conditions         []metav1.Condition `json:"conditions"`
 	} `json:"status"`
 }
 

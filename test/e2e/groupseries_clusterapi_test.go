@@ -203,11 +203,18 @@ func (m *machineGroups) group(name string) (want int, members []string) {
 	return g.Spec.Replicas, members
 }
 
-// isRollingOut reports whether Machines of a group are being replaced. A rollout ends only if its Machines come, so no fault strikes those.
+// isRollingOut reports whether Machines of a group are being replaced. A rollout ends only if its Machines come, so no fault strikes those. Cluster API says so
+// only when it has seen the new template.
 func (m *machineGroups) isRollingOut(group string) bool {
 	m.t.Helper()
-	g, err := sandbox.Get[coreGroup](m.ctx, m.s, clusterAPI+"default/machinedeployments/"+group)
-	m.must(err)
+	var g *coreGroup
+	m.until("Cluster API has seen the last change of "+group, func() (err error) {
+		g, err = sandbox.Get[coreGroup](m.ctx, m.s, clusterAPI+"default/machinedeployments/"+group)
+		if err == nil && g.Status.ObservedGeneration < g.Metadata.Generation {
+			err = fmt.Errorf("it has seen generation %d of %d", g.Status.ObservedGeneration, g.Metadata.Generation)
+		}
+		return err
+	})
 	return slices.ContainsFunc(g.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "RollingOut" && c.Status == metav1.ConditionTrue })
 }
 
