@@ -18,6 +18,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/fleet"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/quota"
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/cloud/clusterapi"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/doctor"
 	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
@@ -225,6 +226,7 @@ func surveyCluster(ctx context.Context, f doctorFlags, m *manifests.Set, in *doc
 	for _, x := range survey.Denied {
 		in.Denied = append(in.Denied, doctor.Denied{Resource: x.Resource, Group: x.Group, Why: x.Why})
 	}
+	priceMachines(ctx, client, m, in)
 	for _, a := range survey.Autoscalers {
 		in.Autoscalers = append(in.Autoscalers, doctor.Autoscaler{Name: a.Name, Lease: a.Lease})
 	}
@@ -237,6 +239,27 @@ func surveyCluster(ctx context.Context, f doctorFlags, m *manifests.Set, in *doc
 		}
 	}
 	return name, survey.Skew, nil
+}
+
+// priceMachines gives the nodes that Cluster API has made, and that have no price of their own, the price of their MachineDeployment, if its management
+// cluster is this one. What can't be read is noted.
+func priceMachines(ctx context.Context, api clusterapi.API, m *manifests.Set, in *doctor.Input) {
+	prices := map[clusterapi.Config]map[string]string{}
+	for _, n := range m.Nodes() {
+		of := clusterapi.ClusterOf(n.Annotations)
+		if _, own := n.Annotations[model.AnnotationPrice]; own || of == (clusterapi.Config{}) {
+			continue
+		}
+		if _, read := prices[of]; !read {
+			var err error
+			if prices[of], err = clusterapi.NodePrices(ctx, of, api); err != nil { // the rest can be said without
+				in.Denied = append(in.Denied, doctor.Denied{Resource: "machines", Group: "cluster.x-k8s.io", Why: err.Error()})
+			}
+		}
+		if price, ok := prices[of][n.Name]; ok {
+			n.Annotations[model.AnnotationPrice] = price
+		}
+	}
 }
 
 // runCompare is plan --compare: what doctor says of a cluster in dollars, and which nodes it would take.

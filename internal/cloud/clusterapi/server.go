@@ -295,6 +295,19 @@ func (s *server) AllMembers(ctx context.Context) (map[string][]nodegroups.Member
 	if err != nil {
 		return nil, err
 	}
+	machines, err := s.machinesByGroup(ctx, groups)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string][]nodegroups.Member, len(groups))
+	for name, g := range groups {
+		out[name] = s.membersOf(g.object, machines[name])
+	}
+	return out, nil
+}
+
+// machinesByGroup returns the Machines of all groups, by the name of the group.
+func (s *server) machinesByGroup(ctx context.Context, groups map[string]seenGroup) (map[string][]object, error) {
 	list, err := s.list(ctx, resourceMachines, labelCluster+"="+s.name)
 	if err != nil {
 		return nil, err
@@ -313,11 +326,7 @@ func (s *server) AllMembers(ctx context.Context) (map[string][]nodegroups.Member
 		}
 		machines[name] = append(machines[name], m)
 	}
-	out := make(map[string][]nodegroups.Member, len(groups))
-	for name, g := range groups {
-		out[name] = s.membersOf(g.object, machines[name])
-	}
-	return out, nil
+	return machines, nil
 }
 
 // membersOf describes the Machines of a group. One that the group's size does not count any more is on its way out.

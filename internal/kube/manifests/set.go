@@ -76,6 +76,16 @@ type object struct {
 	metav1.Object
 }
 
+// Nodes returns the nodes that were read. They may be changed.
+func (m *Set) Nodes() (out []*corev1.Node) {
+	for _, o := range m.objects {
+		if n, ok := o.Object.(*corev1.Node); ok {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
 // demand says of a pod that is bound to no node and is kube-scheduler's what that would say if there were one.
 func demand(p *model.Pod) *model.Pod {
 	if p.Node == "" && p.Unschedulable.IsZero() && p.Class.Scheduler == corev1.DefaultSchedulerName {
