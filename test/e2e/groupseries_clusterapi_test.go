@@ -203,8 +203,8 @@ func (m *machineGroups) group(name string) (want int, members []string) {
 	return g.Spec.Replicas, members
 }
 
-// isRollingOut reports whether Machines of a group are being replaced. A rollout ends only if its Machines come, so no fault strikes those. Cluster API says so
-// only when it has seen the new template.
+// isRollingOut reports whether Machines of a group are being replaced. A rollout ends only if its Machines come, so no fault strikes those: machines
+// that never join would keep it from ending. Cluster API says so only when it has seen the new template.
 func (m *machineGroups) isRollingOut(group string) bool {
 	m.t.Helper()
 	var g *coreGroup
