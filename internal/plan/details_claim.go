@@ -254,9 +254,9 @@ func (d OfBindingUnfit) fields() Fields {
 		dim := model.DimOf(d.What)
 		f.Want, f.Have = model.FormatAmount(dim, d.Need)+" of "+d.What, "a node with "+model.FormatAmount(dim, d.Have)+" of "+d.What+" free"
 	case UnfitPort:
-		f.Have = "host port "+d.What+" in use by "+string(d.Pod)
+		f.Have = "host port " + d.What + " in use by " + string(d.Pod)
 	case UnfitVolume:
-		f.Have = "a node to which the volume of PVC "+d.What+" can't be attached"
+		f.Have = "a node to which the volume of PVC " + d.What + " can't be attached"
 	case UnfitVolumeLimit:
 		f.Want, f.Have = strconv.FormatInt(d.Need, 10)+" volumes of driver "+d.What, "a node that can attach "+strconv.FormatInt(d.Have, 10)
 	case UnfitDriver:
@@ -264,7 +264,7 @@ func (d OfBindingUnfit) fields() Fields {
 	case UnfitPod:
 		f.Want, f.Have = "no pod on the node that its anti-affinity selects", string(d.Pod)
 	case UnfitRepelled:
-		f.Have = "a pod in the same "+d.What+" with anti-affinity to this pod"
+		f.Have = "a pod in the same " + d.What + " with anti-affinity to this pod"
 	case UnfitNoHost:
 		f.Want, f.Have = "label "+d.What, "a node without it"
 	case UnfitSkew:
