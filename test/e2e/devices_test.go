@@ -16,6 +16,7 @@ import (
 	apiresource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -24,11 +25,12 @@ const (
 	overlays      = "/apis/karpenter.sh/v1alpha1/nodeoverlays"
 )
 
-// deviceDriver stands for a DRA driver: it publishes so many devices of each of the test's nodes, until the test ends.
-func (e *env) deviceDriver(driver string, devices int) {
+// deviceDriver stands for a DRA driver: it publishes so many devices of each of the test's nodes, until the test ends or it is stopped.
+func (e *env) deviceDriver(driver string, devices int) (stop func()) {
 	ctx, cancel := context.WithCancel(e.ctx)
 	done := make(chan struct{})
-	e.t.Cleanup(func() { cancel(); <-done })
+	stop = func() { cancel(); <-done }
+	e.t.Cleanup(stop)
 	go func() {
 		defer close(done)
 		tick := time.NewTicker(poll)
@@ -55,6 +57,93 @@ func (e *env) deviceDriver(driver string, devices int) {
 			}
 		}
 	}()
+	return stop
+}
+
+// deviceClass makes a class of all devices of a driver, a template of claims that each take one of them, and a NodeOverlay that promises so many of
+// them on each node of the test.
+func (e *env) deviceClass(driver string, promised int) {
+	e.must(e.s.Create(e.ctx, deviceClasses, fmt.Sprintf(`{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: %[1]s}, spec: {selectors: [{cel: {expression: 'device.driver == "%[1]s"'}}]}}`, driver)))
+	e.must(e.s.Create(e.ctx, "/apis/resource.k8s.io/v1/namespaces/"+e.name+"/resourceclaimtemplates", fmt.Sprintf(
+		`{apiVersion: resource.k8s.io/v1, kind: ResourceClaimTemplate, metadata: {name: one}, spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: %s}}]}}}}`, driver)))
+	var devices []string
+	for d := range promised {
+		devices = append(devices, fmt.Sprintf("{name: gpu-%d}", d))
+	}
+	e.must(e.s.Create(e.ctx, overlays, fmt.Sprintf(`{apiVersion: karpenter.sh/v1alpha1, kind: NodeOverlay, metadata: {name: %[1]s, annotations: {
+		dovetail.sh/resource-slices: '[{driver: %[2]s, devices: [%[3]s]}]'}},
+		spec: {requirements: [{key: karpenter.sh/nodepool, operator: In, values: [%[1]s]}]}}`, e.name, driver, strings.Join(devices, ", "))))
+	e.t.Cleanup(func() {
+		for _, object := range []string{overlays + "/" + e.name, deviceClasses + "/" + driver} {
+			if err := e.s.Delete(context.Background(), object, ""); err != nil {
+				e.t.Error(err)
+			}
+		}
+	})
+}
+
+// A DRA driver is uninstalled, its devices with it, while pods that claim some are pending. Their nodes are launched once and are waited for; what they
+// wait for is said, and pods without claims run meanwhile. When the driver is back, the pods run on these nodes.
+func TestDriverDisappears(t *testing.T) {
+	s := shared(t)
+	t.Parallel()
+	e := newEnv(t, s, "driver-gone")
+	driver := e.name + ".example.com"
+	e.deviceClass(driver, 2)
+	e.nodePool(map[string]any{"spec.template.spec.requirements": only("m5.xlarge")})
+	stop := e.deviceDriver(driver, 2)
+	e.deploy("train", 4, e.pod("100m", "100Mi", claiming("one")))
+	e.podsRun(4)
+
+	stop()
+	slices := s.Kube.ResourceV1().ResourceSlices()
+	e.must(slices.DeleteCollection(e.ctx, metav1.DeleteOptions{}, metav1.ListOptions{FieldSelector: "spec.driver=" + driver}))
+	e.scale("train", 8)
+	e.claimsAre(4, "Registered", func(c *karpv1.NodeClaim) bool { return isTrue(c, "Registered") })
+	e.deploy("web", 4, e.pod("3", "100Mi")) // one node each
+	e.until("pods without claims run", func() error {
+		running := 0
+		for _, p := range e.pods() {
+			if strings.HasPrefix(p.Name, "web-") && p.Status.Phase == corev1.PodRunning {
+				running++
+			}
+		}
+		if running != 4 {
+			return fmt.Errorf("%d of 4 run", running)
+		}
+		return nil
+	})
+	waiting := 0
+	for _, c := range e.claims() {
+		if !ready(&c) {
+			waiting++
+			e.names("nodeclaim/"+c.Name, plan.ResourceMissing, "devices/"+driver)
+		}
+	}
+	if waiting == 0 {
+		t.Error("every NodeClaim is Ready without the driver's devices")
+	}
+	e.deviceDriver(driver, 2)
+	e.podsRun(12)
+	if n := len(e.launches(e.name)); n > 8 {
+		t.Errorf("%d nodes were launched for eight pods with two devices a node, and four others", n)
+	}
+}
+
+// A DRA driver publishes fewer devices than were promised. Nodes are launched for the pods that found none, by what the nodes that came have.
+func TestFewerDevicesThanPromised(t *testing.T) {
+	s := shared(t)
+	t.Parallel()
+	e := newEnv(t, s, "devices-lie")
+	driver := e.name + ".example.com"
+	e.deviceClass(driver, 4)
+	e.nodePool(map[string]any{"spec.template.spec.requirements": only("m5.xlarge")})
+	e.deviceDriver(driver, 1)
+	e.deploy("train", 4, e.pod("100m", "100Mi", claiming("one")))
+	e.podsRun(4)
+	if n := len(e.launches(e.name)); n > 5 {
+		t.Errorf("%d nodes were launched for four pods with a device each", n)
+	}
 }
 
 // claiming has a pod claim devices by a ResourceClaimTemplate.
