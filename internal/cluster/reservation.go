@@ -107,6 +107,13 @@ func (h *Reservation) IsForRequest() bool {
 	return h != nil && slices.ContainsFunc(h.Pods, func(p *model.Pod) bool { return p.Placeholder })
 }
 
+// IsPromised reports whether slots of a claim are for a ProvisioningRequest that is provisioned.
+func (v *View) IsPromised(c *model.Claim) bool {
+	return slices.ContainsFunc(v.Snapshot.Requests, func(r *model.ProvisioningRequest) bool {
+		return r.IsProvisioned() && !r.IsOver() && slices.ContainsFunc(c.Slots, func(s model.Slot) bool { return s.Owner == r.UID })
+	})
+}
+
 // HasCapacityFor reports whether the node has capacity left for a pod of a class beside the pods on it and those that come, those of
 // DaemonSets included, which kube-scheduler and verify.BindingCheck do not count before they are there. A node that is not Ready does not say yet, and none says at once what its devices are.
 func (h *Reservation) HasCapacityFor(c *model.Class) bool {

@@ -42,6 +42,15 @@ type failedBooking struct {
 	until time.Time
 }
 
+// rests reports whether a claim may not be booked now because that was in vain before, and until when.
+func (m *bookingMemory) rests(c *model.Claim, now time.Time) (rests bool, until time.Time) {
+	until = m.failed[c.UID].until
+	if c.Annotations[model.AnnotationBooked] != "" || !now.Before(until) {
+		return false, time.Time{}
+	}
+	return true, until
+}
+
 // firstRebooking and mostRebooking bound how long a node is not booked after it was in vain.
 const (
 	firstRebooking = time.Minute
@@ -121,8 +130,7 @@ func (bk *bookings) mayReserve(c *model.Claim, n *model.Node) bool {
 			return false // its command reserves it
 		}
 	}
-	if until := bk.mem.failed[c.UID].until; c.Annotations[model.AnnotationBooked] == "" && bk.Now.Before(until) {
-		bk.wakeAt(until)
+	if rests, _ := bk.mem.rests(c, bk.Now); rests {
 		return false
 	}
 	return bk.canHold(c) && bk.isStaying(c) && !lifecycle.IsRebooting(c) && n.Deleting.IsZero() && c.Is(lifecycle.Initialized) && len(bk.NominatedPods()[n.Name]) == 0
@@ -165,7 +173,9 @@ func (bk *bookings) advance(c *model.Claim) {
 		return
 	}
 	why := plan.Reason{Code: plan.Landed, Pool: c.Pool, Subject: plan.ObjectOf("nodeclaim", c.Name)}
-	if cluster.NewReservation(bk.View, c, n).AwaitedPods() > 0 {
+	if due, _ := bk.reservations.BookingDue(c); cluster.NewReservation(bk.View, c, n).AwaitedPods() == 0 {
+		delete(bk.mem.failed, c.UID)
+	} else if !bk.Now.Before(due) {
 		why.Code, why.Detail = plan.LandingTimeout, plan.OfTimeout{Within: bk.reservations.Lifecycle.LandingTimeout}
 		times := bk.mem.failed[c.UID].times
 		if bk.mem.failed == nil {
@@ -198,7 +208,11 @@ func (dm *demandStage) markUnheld(nodes []solve.ExistingNode, pods []*model.Pod)
 	}
 	nodes = slices.Clone(nodes)
 	for i := range nodes {
-		if p := dm.FindNode(nodes[i].Name); p >= 0 && !dm.canHold(dm.ClaimOn(p)) {
+		p := dm.FindNode(nodes[i].Name)
+		if p < 0 {
+			continue
+		}
+		if c := dm.ClaimOn(p); !dm.canHold(c) || dm.heed(dm.bookings.rests(c, dm.Now)) {
 			nodes[i].Labels, dm.held = model.MergeLabels(nodes[i].Labels, model.Labels{labelUnheld: "true"}), held
 		}
 	}

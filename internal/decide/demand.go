@@ -32,6 +32,7 @@ type demandStage struct {
 	shortfalls    *demand.Shortfalls
 	unused        *unused.Launches
 	requests      *requests.Memory
+	bookings      *bookingMemory
 	withholding   *demand.Withholding
 	smallNodes    *demand.SmallNodeMemory
 

@@ -32,7 +32,8 @@ func (st *step) followRequests() {
 			return !st.holds() || landing.SpreadRefusal("", h.Pods).Code != "" || st.heed(keeps(h))
 		},
 		Reserves: func(p *model.Pod, n int32) bool {
-			return st.holds() && landing.SpreadRefusal("", []*model.Pod{p}).Code == "" && (!checks[p.Consumes.UID] || st.canHold(st.ClaimOn(n)))
+			others := st.placements.booked[st.Snapshot.Nodes[n].Name]
+			return st.holds() && landing.SpreadRefusal("", append([]*model.Pod{p}, others...)).Code == "" && (!checks[p.Consumes.UID] || st.canHold(st.ClaimOn(n)))
 		},
 		Expected: st.placements.nodeOf, Decisions: st.out.Pods, Solved: st.out.Solved, Retry: st.pol.BufferRetry}, st.mem.requests)
 	st.wakeAt(next)

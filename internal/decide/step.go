@@ -66,7 +66,7 @@ func newStep(memo *unchangedMachines, mem Memory, pol Policy, req Request) *step
 	buffers := &buffers{draft: d, mem: &m.buffers, nodes: nodes, placements: placements}
 	hosts := &commandHosts{table, health, placements}
 	st.demand = &demandStage{draft: d, mem: &m.demand, buffers: buffers, disagreements: disagreements, expander: &nodegroups.Expander{View: d.View, Policy: pol.Solve, Ask: req.AskExpander, Answer: req.Expander}, hosts: hosts,
-		nodes: nodes, placements: placements, purchases: purchases, shortfalls: shortfalls, unused: unused, requests: &m.requests, withholding: withheld,
+		nodes: nodes, placements: placements, purchases: purchases, shortfalls: shortfalls, unused: unused, requests: &m.requests, bookings: &m.bookings, withholding: withheld,
 		smallNodes: &m.smallNodes}
 
 	st.bookings = &bookings{draft: d, hosts: hosts, placements: placements, nodes: nodes, mem: &m.bookings}

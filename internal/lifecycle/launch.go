@@ -76,7 +76,7 @@ func waitForRest(in *Input, out *Output) {
 		until = in.Now.Add(again)
 	}
 	out.lookAgainAt(until)
-	c, said := in.Claim, "no pod ran on the nodes of earlier NodeClaims created by %s"
+	c, said := in.Claim, "no pod ran on the nodes of earlier NodeClaims created by "+in.Claim.Maker
 	if !in.Barred.Until.IsZero() {
 		said += "; its instance is not launched before " + in.Barred.Until.UTC().Format(time.RFC3339)
 	}
@@ -116,17 +116,17 @@ func mayBeUnreachable(in *Input) bool {
 }
 
 // YieldsToShift reports whether a launched claim with a node, or without one yet, holds nothing for its pods while the cluster is shifted away from its
-// zone, so that they get a node in another zone. It does until its node is initialized, and also if the node became so during the shift: it is still
-// reserved, and no pod has come or is being bound. It does not if it is booked, because its capacity has been promised to a ProvisioningRequest. It also
+// zone, so that they get a node in another zone. It does until its node is initialized, and also after that while the node is still
+// reserved, no pod has come, and it is not kept: no pod is being bound there, and its capacity has not been promised to a ProvisioningRequest. It also
 // does not if somebody else has chosen the zone, of which more may come: a node group, or who launched the machine that it adopts.
-func YieldsToShift(c *model.Claim, n *model.Node, binding bool) bool {
+func YieldsToShift(c *model.Claim, n *model.Node, kept bool) bool {
 	if c.NodeGroup() != "" || c.Annotations[model.AnnotationAdopt] != "" {
 		return false
 	}
 	if !c.Is(Initialized) {
 		return true
 	}
-	return c.Reserved && n != nil && !binding && c.Annotations[model.AnnotationBooked] == "" && hasTaint(n.Taints, reservationTaint(c)) && !slices.ContainsFunc(n.Pods, (*model.Pod).IsWorkload)
+	return c.Reserved && n != nil && !kept && c.Annotations[model.AnnotationBooked] == "" && hasTaint(n.Taints, reservationTaint(c)) && !slices.ContainsFunc(n.Pods, (*model.Pod).IsWorkload)
 }
 
 // isYielding reports whether a claim holds nothing for its pods now because of a zonal shift. Its node stays reserved, so that no pod is bound there.
@@ -135,7 +135,7 @@ func isYielding(in *Input) bool {
 	if len(in.Nodes) == 1 {
 		n = in.Nodes[0]
 	}
-	return in.Shift != nil && YieldsToShift(in.Claim, n, in.Binding)
+	return in.Shift != nil && YieldsToShift(in.Claim, n, in.Binding || in.Promised)
 }
 
 // deleteIfShiftedAway deletes a claim of a NodePool whose node has not joined if the cluster is shifted away from its zone, and reports whether it did.

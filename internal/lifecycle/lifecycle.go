@@ -114,6 +114,7 @@ type Input struct {
 	Barred        BarredLaunch
 	NodelessSince time.Time          // since when the claim, registered, has been seen without a node; zero: for ever
 	Binding       bool               // pods are being bound to its node
+	Promised      bool               // its capacity is promised to a ProvisioningRequest
 	Awaited       int                // slots of its reservation whose pods are not bound on its node yet
 	Coming        bool               // some of these pods are certain to come: they still run elsewhere, or are being created
 	Landed        time.Time          // when Coming was last true, or a pod was last bound

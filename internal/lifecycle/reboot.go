@@ -58,11 +58,11 @@ func rebootDrain(c *model.Claim) time.Duration {
 }
 
 // StaysThroughReboot reports whether a pod of a node that is drained for a reboot will be there after the reboot, because it is not evicted, and until
-// when that is the answer (zero: for good). minDrain is Policy.MinDrain.
+// when that is the answer (zero: until something changes). Pods behind such a pod in the order of the drain are taken for ones that leave. minDrain is Policy.MinDrain.
 func StaysThroughReboot(c *model.Claim, p *model.Pod, minDrain time.Duration, now time.Time) (stays bool, until time.Time) {
 	drain := rebootDrain(c)
 	end := c.Conditions[Rebooting].Since.Add(max(drain, minDrain))
-	if drain == 0 || !now.Before(end) {
+	if drain == 0 || !now.Before(end) || model.Tolerated(RebootingTaint, p.Class.Tolerations) {
 		return true, time.Time{}
 	}
 	if held, until := p.Held(now); held && (until.IsZero() || !until.Before(end)) {

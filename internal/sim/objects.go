@@ -349,8 +349,8 @@ func (c *Cluster) updateClaim(a plan.UpdateClaim) (uint64, error) {
 	if a.SetSlots {
 		x.Slots = a.Slots
 	}
-	if a.Annotations[model.AnnotationReserved] == "true" { // of a claim that is created it is in Reserved and NoReserve
-		x.Reserved, x.NoReserve = true, ""
+	if a.Annotations[model.AnnotationReserved] == "true" { // of a claim that is created it is in Reserved
+		x.Reserved = true
 	}
 	x.HasFinalizer = x.HasFinalizer || a.AddFinalizer
 	x.Labels, x.Annotations = Edited(x.Labels, a.Labels), Edited(x.Annotations, a.Annotations)

@@ -83,7 +83,7 @@ func (lc *Lifecycle) inputOf(c *model.Claim, h Holding) (in lifecycle.Input, dae
 	at := v.PositionOf(c)
 	in = lifecycle.Input{
 		Claim: c, Pool: v.Pool(c.Pool), Instances: v.InstancesAt(at), InstancesAt: v.Snapshot.InstancesAt,
-		Binding: h.Binding, Awaited: h.Awaited, Coming: h.Coming, Landed: h.Landed, Rollouts: h.Rollouts, ResourceNames: v.Snapshot.ResourceNames, Now: v.Now,
+		Binding: h.Binding, Promised: v.IsPromised(c), Awaited: h.Awaited, Coming: h.Coming, Landed: h.Landed, Rollouts: h.Rollouts, ResourceNames: v.Snapshot.ResourceNames, Now: v.Now,
 		Shift: v.Snapshot.ShiftFrom(c.Labels[model.LabelZone]), ShiftsUnread: v.Snapshot.ShiftsUnread,
 		Awaits: lc.shortages.awaited(c), Barred: lc.barred(c), Policy: lc.policy.Policy,
 	}

@@ -155,7 +155,7 @@ func (rt *Reservations) holdsCapacity(c *model.Claim, n *model.Node) (holds bool
 	if !c.Deleting.IsZero() || len(c.Slots) == 0 && (!isUnreserved(c) || c.Is(lifecycle.Initialized)) || rt.Interruptions[c.Name] != nil || lifecycle.IsRebooting(c) {
 		return false, time.Time{}
 	}
-	if n != nil && rt.Snapshot.ShiftFrom(c.Labels[model.LabelZone]) != nil && lifecycle.YieldsToShift(c, n, rt.Binding[n.Name]) {
+	if n != nil && rt.Snapshot.ShiftFrom(c.Labels[model.LabelZone]) != nil && lifecycle.YieldsToShift(c, n, rt.Binding[n.Name] || rt.IsPromised(c)) {
 		return false, time.Time{}
 	}
 	if !cluster.IsRegistered(n) {

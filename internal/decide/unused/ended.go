@@ -145,7 +145,7 @@ func (rd *reader) newEnded(c *model.Claim) (Ended, bool) {
 
 // isYielding reports whether a claim holds nothing for its pods now because of a zonal shift.
 func (rd *reader) isYielding(c *model.Claim, n *model.Node) bool {
-	return rd.Snapshot.ShiftFrom(c.Labels[model.LabelZone]) != nil && lifecycle.YieldsToShift(c, n, false)
+	return rd.Snapshot.ShiftFrom(c.Labels[model.LabelZone]) != nil && lifecycle.YieldsToShift(c, n, rd.IsPromised(c))
 }
 
 // endUnmade returns what is to be remembered of a NodeClaim that the API server has refused.
