@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package catalog holds instance types and prices as data: the built-in EC2 catalog, and the reader of both catalogue file
+// Package catalog holds instance types and prices as data: the built-in EC2 catalog, and the reader of both catalog file
 // formats (ours, and that of Karpenter's KWOK provider).
 //
 // It never asks a cloud and knows nothing of availability at run time; machines does. A Catalog names resources by name, so it

@@ -11,7 +11,7 @@ import (
 )
 
 // InZones returns the catalog as a cluster with nodes in these zones would have it. If none of the zones is one of the
-// catalogue's, the prices are of another region: each zone gets the offerings of one of the catalog's.
+// catalog's, the prices are of another region: each zone gets the offerings of one of the catalog's.
 func (c *Catalog) InZones(zones []string) (local *Catalog, elsewhere bool) {
 	own := map[string]bool{}
 	for i := range c.Types {

@@ -173,7 +173,7 @@ func (s *server) noteCall(right string, err error) (missing bool) {
 	defer s.mu.Unlock()
 	have, now := s.rights[right], s.clock.Now()
 	switch {
-	case err == nil:
+	case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsInvalid(err): // asked for after the right
 		have = permission{granted: true}
 	case !apierrors.IsForbidden(err):
 		return false
@@ -181,7 +181,7 @@ func (s *server) noteCall(right string, err error) (missing bool) {
 		have.denied = now
 	}
 	s.rights[right] = have
-	return err != nil && (!have.granted || now.Sub(have.denied) >= rightsSettle)
+	return apierrors.IsForbidden(err) && (!have.granted || now.Sub(have.denied) >= rightsSettle)
 }
 
 // callError gives an error of the API server its kind. missing says that a right is missing.

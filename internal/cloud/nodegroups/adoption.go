@@ -65,8 +65,9 @@ func (p *Provider) adoptables() map[string]adoptable {
 }
 
 // listAdoptable returns the machines of a group that a claim may be made for, and those that came for claims that were given up, as far as the group has more
-// than its minimum. a is empty if no class selects the group.
-func listAdoptable(g *groupRecord, a adoptable, members []Member, least int64) (out []model.Instance) {
+// than its minimum. These count as given up since the process began at the earliest, as it does not know before which classes select the group. a is empty
+// if no class selects it.
+func listAdoptable(g *groupRecord, a adoptable, members []Member, least int64, began time.Time) (out []model.Instance) {
 	spare := -least
 	for _, m := range members {
 		if !m.Deleting {
@@ -80,7 +81,7 @@ func listAdoptable(g *groupRecord, a adoptable, members []Member, least int64) (
 				continue
 			}
 			if at := g.Late[m.ID]; at > 0 && spare > 0 {
-				one.GivenUp, spare = time.UnixMilli(at), spare-1
+				one.GivenUp, spare = model.LaterOf(time.UnixMilli(at), began), spare-1
 			}
 		}
 		if m.Running && (one.Class != "" || !one.GivenUp.IsZero()) {

@@ -70,7 +70,7 @@ func (p *Provider) list(ctx context.Context) ([]model.Instance, error) {
 		known, by, g := members[i] != nil && members[i].err == nil, map[string]Member{}, r.Groups[name]
 		if known {
 			by = byID(members[i].out)
-			out = append(out, listAdoptable(g, adoptables[name], members[i].out, p.reader.minOf(name))...)
+			out = append(out, listAdoptable(g, adoptables[name], members[i].out, p.reader.minOf(name), p.began)...)
 		}
 		if g == nil {
 			continue

@@ -56,6 +56,7 @@ type Provider struct {
 	writer    recordWriter
 	resources Resources
 	clock     cloud.Clock
+	began     time.Time // when the process began
 	log       *slog.Logger
 
 	reader  groupReader
@@ -72,7 +73,7 @@ type Provider struct {
 
 // New makes a provider. Nothing is called before it is used.
 func New(s Settings) *Provider {
-	return &Provider{name: s.Name, hasTags: s.HasTags, other: s.Other, adopts: s.Adopts, server: s.Server, timeout: s.Timeout, records: s.Records, resources: s.Resources, clock: s.Clock, log: s.Log,
+	return &Provider{name: s.Name, hasTags: s.HasTags, other: s.Other, adopts: s.Adopts, server: s.Server, timeout: s.Timeout, records: s.Records, resources: s.Resources, clock: s.Clock, began: s.Clock.Now(), log: s.Log,
 		record: recordCache{turn: cloud.NewLock()}, reader: groupReader{facts: map[string]*groupFacts{}}, queues: map[string]*queue{}, refused: map[string][]cloud.OfferingKey{}, why: map[string]error{}, absent: map[string]time.Time{}, missing: map[string]time.Time{}, offered: map[string]*offered{}, selected: map[classKey]selection{}}
 }
 

@@ -89,7 +89,9 @@ func (w *watcher) awaitDevices(ctx context.Context) {
 		switch {
 		case err != nil && ctx.Err() == nil:
 			w.c.Log.Warn("can't read whether the API server has devices, trying again", "server", w.c.Address, "error", err)
-		case err != nil || missing != "":
+		case err != nil:
+			return
+		case missing != "":
 			d.SetMissing(missing)
 		default:
 			var lists sync.WaitGroup

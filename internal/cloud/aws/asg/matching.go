@@ -168,7 +168,7 @@ func (gs *scaler) noteLate(ctx context.Context, s *groupState, v *view) error {
 	defer s.mu.Unlock()
 	var free []*instances.Instance
 	for _, x := range v.members {
-		if m := v.instances[x.id]; m != nil && m.ClaimUID == "" && !m.Gone && s.late[m.ID].IsZero() && !s.initialMembers[m.ID] && m.Launched.After(s.asked.Add(-activitySlack)) {
+		if m := v.instances[x.id]; m != nil && s.matched[x.id] == "" && m.ClaimUID == "" && !m.Gone && s.late[m.ID].IsZero() && !s.initialMembers[m.ID] && m.Launched.After(s.asked.Add(-activitySlack)) {
 			free = append(free, m)
 		}
 	}
