@@ -40,8 +40,8 @@ the remedy. NodeClaims, nodes and instances stay as they are. An interrupted run
 
 NodePools: other NodePools stay with Karpenter, which can keep running. For a few seconds during the takeover, neither
 autoscaler launches nodes for the NodePool. The NodePool is recreated with a nodeClassRef.group that Karpenter does not
-watch: aws.dovetail.sh instead of karpenter.k8s.aws, or kwok.dovetail.sh instead of karpenter.kwok.sh. Set that group in
-manifests that a GitOps tool applies.
+watch: kwok.dovetail.sh instead of karpenter.kwok.sh. Set that group in manifests that a GitOps tool applies. NodePools with
+an EC2NodeClass cannot be taken over: the command prints what to do instead.
 
 Node groups: the takeover includes all groups of the NodeGroupClass that selects the group (--class names it directly). Cluster
 Autoscaler keeps running for other groups. The command prints how to remove the group from Cluster Autoscaler, and changes

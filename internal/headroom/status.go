@@ -65,7 +65,7 @@ func (s *Status) holding() Condition {
 	case s.Output.Held == 0:
 		c.Reason, c.Message = "NothingWanted", "No capacity is needed now."
 	case s.Spec.Mode == Recommend:
-		c.Reason, c.Message = "Recommended", ""+s.heldText()+" would be held in mode Active. spec.mode is Recommend, so nothing is held."
+		c.Reason, c.Message = "Recommended", upper(s.heldText())+" would be held in mode Active. spec.mode is Recommend, so nothing is held."
 	default:
 		c.True, c.Reason, c.Message = true, "Held", upper(s.heldText())+" is held."
 	}
@@ -147,7 +147,7 @@ func (d *Hold) text() string {
 // record says what came of the last week.
 func (s *Status) record() string {
 	r := s.Memory.LastWeek()
-	held := "was held"
+	held := "were held"
 	if s.Spec.Mode == Recommend {
 		held = "would have been held"
 	}

@@ -46,7 +46,7 @@ func (p *htmlPage) writeCosts(d *Doctor) {
 	}{
 		{"Now", today, "", "bar now"},
 		{"After consolidation", d.ConsolidatedMicro, movesText(&d.Moves, noneAllowed), "bar"},
-		{"Repacked, nothing held", d.RepackedMicro, movesText(&d.RepackedMoves, noneFound), "bar"},
+		{"Repacked, no blockers", d.RepackedMicro, movesText(&d.RepackedMoves, noneFound), "bar"},
 		{"Least possible", d.LeastMicro, "no packing of these pods costs less with these NodePools", "bar"},
 	}
 	if d.IsUnpriced() {
@@ -67,7 +67,7 @@ func (p *htmlPage) writeCosts(d *Doctor) {
 // writeFindings adds a table for each severity that there are findings of.
 func (p *htmlPage) writeFindings(d *Doctor) {
 	if len(d.Findings) == 0 {
-		p.write("<p>Nothing stands in the way.</p>\n")
+		p.write("<p>No problems found.</p>\n")
 		return
 	}
 	section := doctor.Severity(-1)

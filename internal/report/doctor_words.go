@@ -148,7 +148,7 @@ func doctorSentenceOfPools(f *doctor.Finding, who, pods, nodes string) string {
 		return fmt.Sprintf("Instance type %s has no known price (%s).", f.Have, nodes)
 	case doctor.TwoAutoscalers:
 		if f.Have == "Dovetail" {
-			return strings.TrimPrefix(f.Subject, "autoscaler/") + " runs next to Dovetail. Unless it was started with --ignore-other-autoscalers, Dovetail is passive: it manages only NodePools that were taken over."
+			return strings.TrimPrefix(f.Subject, "autoscaler/") + " runs next to Dovetail. Unless Dovetail was started with --ignore-other-autoscalers, it is passive: it manages only NodePools that were taken over."
 		}
 		return fmt.Sprintf("%s runs next to %s: both may launch and remove the same nodes.", strings.TrimPrefix(f.Subject, "autoscaler/"), f.Have)
 	case doctor.WriteDenied:

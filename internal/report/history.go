@@ -131,7 +131,7 @@ func historySum(h *History) string {
 		counts["still "+word]++
 	}
 	var parts []string
-	order := []string{"launched", "disrupted", "still draining", "still deleting", "removed", "blocked", "interrupted", "refused", "failed", "told"}
+	order := []string{"launched", "disrupted", "still draining", "still deleting", "removed", "blocked", "interrupted", "refused", "failed", "noted"}
 	for _, word := range slices.Sorted(maps.Keys(counts)) {
 		if !slices.Contains(order, word) {
 			order = append(order, word)

@@ -131,7 +131,7 @@ func sentence(r plan.Reason) string {
 		return "the cluster is shifted away from zone " + d.Zone + " (" + shift + "); nothing is launched there, and no offering that fits is in another zone"
 	case plan.OutOfCapacity:
 		d := plan.DetailOf[plan.OfOutOfCapacity](r)
-		tried := " (" + strconv.Itoa(d.SetAside) + " offerings tried; each is retried after 3m)"
+		tried := " (" + model.Count(d.SetAside, "offering") + " tried; each is retried after 3m)"
 		if d.Quota != "" {
 			return string(d.Quota) + " (no other offering fits: " + tried[2:]
 		}

@@ -208,7 +208,7 @@ cluster-autoscaler-status
 {{- define "dovetail.unserved" -}}
 {{- $s := .Values.settings -}}
 {{- if $s.eksControlPlane }}
-  settings.eksControlPlane: true    taken without effect: missing settings are read from EKS
+  settings.eksControlPlane: true    missing settings are read from EKS with either value
 {{- end }}
 {{- if $s.enableDRA }}
   settings.enableDRA: true    devices that pods claim are counted with either value
