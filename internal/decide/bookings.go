@@ -36,13 +36,13 @@ type bookingMemory struct {
 	failed map[string]failedBooking
 }
 
-// failedBooking is how often a claim was booked in vain, and when it may be booked again.
+// failedBooking is how often a claim's booking failed, and when it may be booked again.
 type failedBooking struct {
 	times int
 	until time.Time
 }
 
-// rests reports whether a claim may not be booked now because that was in vain before, and until when.
+// rests reports whether a claim may not be booked now because its booking failed before, and until when.
 func (m *bookingMemory) rests(c *model.Claim, now time.Time) (rests bool, until time.Time) {
 	until = m.failed[c.UID].until
 	if c.Annotations[model.AnnotationBooked] != "" || !now.Before(until) {
@@ -51,7 +51,7 @@ func (m *bookingMemory) rests(c *model.Claim, now time.Time) (rests bool, until 
 	return true, until
 }
 
-// firstRebooking and mostRebooking bound how long a node is not booked after it was in vain.
+// firstRebooking and mostRebooking bound how long a node is not booked after its booking failed.
 const (
 	firstRebooking = time.Minute
 	mostRebooking  = 30 * time.Minute

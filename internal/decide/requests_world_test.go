@@ -358,7 +358,7 @@ func TestBookingInVain(t *testing.T) {
 		}
 	})
 	if most < 3 {
-		untested(t, "no claim was booked in vain: %d times at most", most)
+		untested(t, "no booking failed often enough: %d times at most", most)
 	}
 }
 
