@@ -22,8 +22,9 @@ import (
 // have enough after all is taken off the list.
 //
 // A pod for which two machines have come short gets no third, of whichever type: what is wrong with them may be wrong
-// with all. It is decided on again when the pool or its node class has changed, or the pod has. All of this outlives
-// the process (see ShortfallMemory.Learned).
+// with all. It is decided on again when the pool or its node class has changed, or the pod has. A machine that became
+// usable and that the pod would fit on alone does not count: it runs another pod that was planned on it, so there are
+// never more such machines than pods. All of this outlives the process (see ShortfallMemory.Learned).
 
 // Shortfalls are machines that came with less for pods than was promised.
 type Shortfalls struct {
@@ -172,7 +173,7 @@ func (cs *Shortfalls) checkCapacity(h *cluster.Reservation) {
 	if need.Fits(room) {
 		return
 	}
-	x := lostSlots{claim: c, room: room, slots: map[cluster.SlotKey]int{}}
+	x := lostSlots{claim: c, usable: true, room: room, slots: map[cluster.SlotKey]int{}}
 	for i := range h.Slots {
 		room = room.Sub(multiply(h.Slots[i].Requests, h.Slots[i].Bound))
 	}
@@ -191,9 +192,10 @@ func (cs *Shortfalls) checkCapacity(h *cluster.Reservation) {
 
 // lostSlots is the slots that a machine which came short had no capacity for.
 type lostSlots struct {
-	claim *model.Claim
-	room  model.Resources
-	slots map[cluster.SlotKey]int
+	claim  *model.Claim
+	usable bool            // the node was Initialized
+	room   model.Resources // what the node had for workload pods
+	slots  map[cluster.SlotKey]int
 }
 
 // podShortfall is the machines that came short for a pod, while it and the pool that they were bought from were as they
@@ -222,6 +224,9 @@ func (cs *Shortfalls) recordPodShortfalls(left []*model.Pod) {
 			}
 			more[k]--
 			said[pod.UID] = true
+			if x.usable && pod.Class.Requests.Fits(x.room) {
+				continue
+			}
 			m := cs.mem.byPod[pod.UID]
 			m.class, m.pool, m.basis = k.Class, p.UID, cluster.LaunchBasis(p)
 			m.claims = append(slices.Clip(m.claims), x.claim.Name)

@@ -142,9 +142,10 @@ func (a *Audit) Add(file string) error {
 		if e.ObjectRef.Subresource != "" {
 			r.Resource += "/" + e.ObjectRef.Subresource
 		}
-		if e.Annotations["authorization.k8s.io/decision"] == "allow" {
+		switch e.Annotations["authorization.k8s.io/decision"] { // empty: the API server ended before it had decided
+		case "allow":
 			a.Used[r] = true
-		} else {
+		case "forbid":
 			a.Forbidden[r] = true
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // TestAudit: rights are read from audit events as roles write them, other programs' requests and a line that was cut off are left
-// out, and what nothing used is told.
+// out, so are requests that an API server did not come to decide on, and what nothing used is told.
 func TestAudit(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "audit.log")
 	text := `{"verb":"list","userAgent":"dovetail","objectRef":{"resource":"pods","apiVersion":"v1"},"annotations":{"authorization.k8s.io/decision":"allow"}}
@@ -20,6 +20,7 @@ func TestAudit(t *testing.T) {
 {"verb":"update","userAgent":"dovetail/leader-election","objectRef":{"resource":"configmaps","name":"a"},"annotations":{"authorization.k8s.io/decision":"allow"}}
 {"verb":"update","userAgent":"e2e.test/v0","objectRef":{"resource":"configmaps","name":"b"},"annotations":{"authorization.k8s.io/decision":"allow"}}
 {"verb":"delete","userAgent":"dovetail","objectRef":{"resource":"secrets","name":"s"},"annotations":{"authorization.k8s.io/decision":"forbid"}}
+{"verb":"patch","userAgent":"dovetail","objectRef":{"resource":"nodeclaims","apiGroup":"karpenter.sh","name":"c"},"annotations":{}}
 {"verb":"get","userAgent":"dovetail","requestURI":"/version"}
 {"verb":"get","userAgent":"dovetail","objectRef":{"resource":"templates","apiGroup":"infra","name":"t"},"annotations":{"authorization.k8s.io/decision":"allow"}}
 {"verb":"update","userAgent":"dovetail","objectRef":{"resource":"config`
