@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -410,6 +411,82 @@ func TestSearchIsBounded(t *testing.T) {
 	}
 	if got := b.OfNode("n2"); len(got) != 0 {
 		t.Errorf("free %v", got)
+	}
+}
+
+// TestAdminAccessToPartitions: a pod with admin access to partitions is kept apart from pods that use up their counters until it has its access,
+// but the agent of a DaemonSet is refused, as no other pod could be on its nodes.
+func TestAdminAccessToPartitions(t *testing.T) {
+	b, _ := example()
+	whole, half := device("whole", "whole", "80Gi"), device("half", "half", "40Gi")
+	for d, slots := range map[*resourceapi.Device]string{&whole: "2", &half: "1"} {
+		d.ConsumesCounters = []resourceapi.DeviceCounterConsumption{{CounterSet: "set", Counters: map[string]resourceapi.Counter{"slots": {Value: resource.MustParse(slots)}}}}
+	}
+	list := []TypeSlice{{Driver: driver, Devices: []resourceapi.Device{whole, half}, SharedCounters: []resourceapi.CounterSet{{Name: "set", Counters: map[string]resourceapi.Counter{"slots": {Value: resource.MustParse("2")}}}}}}
+	b.SetType("type", list)
+	admin := exactly("watch", "gpu", 1, `device.attributes[device.driver].model == "whole"`)
+	admin.Exactly.AdminAccess = new(true)
+	b.SetTemplate("default/admin", template("admin", admin))
+	b.SetTemplate("default/half", template("half", exactly("gpu", "gpu", 1, `device.attributes[device.driver].model == "half"`)))
+	agent := podOf("agent", "admin")
+	agent.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: new(true)}}
+	agentAlone := b.OfPod(agent)
+	if len(agentAlone.Unsupported) > 0 || b.OfType("type")[slices.Collect(maps.Keys(agentAlone.Amounts))[0]] == 0 {
+		t.Errorf("the agent alone needs %+v, nodes to come have %v", agentAlone, b.OfType("type"))
+	}
+
+	other := b.OfPod(podOf("other", "half"))
+	need := b.OfPod(podOf("p", "admin"))
+	if len(need.Unsupported) > 0 || other.Mark == "" || !slices.Equal(need.Apart, []string{other.Mark}) {
+		t.Errorf("need %+v, want it kept apart from %q", need, other.Mark)
+	}
+	if got := b.OfPod(agent); len(got.Unsupported) != 1 || !strings.Contains(got.Unsupported[0], "admin access") || got.Amounts != nil {
+		t.Errorf("the agent needs %+v", got)
+	}
+
+	c := &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}}
+	c.Spec.Devices.Requests = []resourceapi.DeviceRequest{admin}
+	b.SetClaim("default/c", c)
+	if got := b.OfPod(named("q", "c")); len(got.Apart) != 1 {
+		t.Errorf("need %+v before it has its access", got)
+	}
+	c = c.DeepCopy()
+	c.Status.Allocation = &resourceapi.AllocationResult{Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{
+		{Request: "watch", Driver: driver, Pool: "n1", Device: "whole", AdminAccess: new(true)}}}}
+	b.SetClaim("default/c", c)
+	if got := b.OfPod(named("q", "c")); len(got.Unsupported) > 0 || got.Apart != nil || len(got.Amounts) != 1 {
+		t.Errorf("need %+v after it has its access", got)
+	}
+}
+
+// TestTypesInOtherOrders: a node to come counts for the pods that find devices in the order of its slices and in others. The first of two pods with
+// access to one of two devices (model a), and two devices to use, must not leave the other pod the devices that it needs for its access.
+func TestTypesInOtherOrders(t *testing.T) {
+	admin := exactly("watch", "gpu", 1, `device.attributes[device.driver].model == "a"`)
+	admin.Exactly.AdminAccess = new(true)
+	for _, tt := range []struct {
+		models string
+		onNode int64
+	}{{"aabb", 2}, {"bbaa", 1}, {"abba", 1}} {
+		b, _ := example()
+		var list []resourceapi.Device
+		for i, model := range strings.Split(tt.models, "") {
+			list = append(list, device(fmt.Sprintf("x%d", i), model, "16Gi"))
+		}
+		b.SetSlice("n2-n2", sliceOn("n2", "n2", list...))
+		b.SetType("type", []TypeSlice{{Driver: driver, Devices: list}})
+		b.SetTemplate("default/two", template("two", admin, exactly("use", "gpu", 2)))
+		need := b.OfPod(podOf("p", "two"))
+		if len(need.Unsupported) > 0 || len(need.Amounts) != 1 {
+			t.Fatalf("need %+v", need)
+		}
+		name := slices.Collect(maps.Keys(need.Amounts))[0]
+		if got := b.OfNode("n2")[name]; got != tt.onNode {
+			t.Errorf("%s: a node counts for %d pods, want %d", tt.models, got, tt.onNode)
+		}
+		if got := b.OfType("type")[name]; got != 1 {
+			t.Errorf("%s: a node to come counts for %d pods, want 1", tt.models, got)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -22,7 +23,8 @@ import (
 // features are those of kube-scheduler 1.37 by default.
 var features = structured.Features{AdminAccess: true, PrioritizedList: true, PartitionableDevices: true, DeviceTaints: true, DeviceBindingAndStatus: true, ConsumableCapacity: true}
 
-// count counts the resources that are free on a node.
+// count counts the resources that are free on a node. The drivers of a node to come may publish its devices in any order: what the allocator takes
+// first may be all that later pods can use, so that several orders are tried.
 func (b *Book) count(name string, n *node) map[string]int64 {
 	amounts := map[string]int64{}
 	state := b.allocated(n)
@@ -55,12 +57,83 @@ func (b *Book) count(name string, n *node) map[string]int64 {
 			delete(amounts, u.name)
 		}
 	}
+	published := b.publishedOn(n)
 	for resource, s := range b.layout.counted {
-		if c := b.allocations(name, n, state, s.claims); c > 0 {
+		c := b.allocations(name, published, state, s.claims)
+		if strings.HasPrefix(name, typeNode) && c > 1 { // the allocator finds devices for one pod in any order
+			for _, list := range b.orders(n, published, s) {
+				c = min(c, b.allocations(name, list, state, s.claims))
+			}
+		}
+		if c > 0 {
 			amounts[resource] = c
 		}
 	}
 	return amounts
+}
+
+// publishedOn returns the slices of the pools of a node, by name.
+func (b *Book) publishedOn(n *node) []*resourceapi.ResourceSlice {
+	var published []*resourceapi.ResourceSlice
+	for id := range n.pools {
+		for _, p := range b.pools[id] {
+			published = append(published, p.object)
+		}
+	}
+	slices.SortFunc(published, func(a, b *resourceapi.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
+	return published
+}
+
+// orders returns the slices of a node with their devices in other orders: reversed, and for each want of a signature with those that satisfy it first
+// and last.
+func (b *Book) orders(n *node, published []*resourceapi.ResourceSlice, of *signature) (out [][]*resourceapi.ResourceSlice) {
+	type device struct {
+		*resourceapi.Device
+		kind *kind
+	}
+	devices := map[poolID][]device{}
+	for _, o := range published {
+		for i := range o.Spec.Devices {
+			id := poolID{o.Spec.Driver, o.Spec.Pool.Name}
+			devices[id] = append(devices[id], device{&o.Spec.Devices[i], b.slices[o.Name].kinds[i]})
+		}
+	}
+	add := func(sorted func(list []device) []device) {
+		next := map[poolID][]device{}
+		for id := range n.pools {
+			next[id] = sorted(slices.Clone(devices[id]))
+		}
+		var list []*resourceapi.ResourceSlice
+		for _, o := range published {
+			other := *o
+			other.Spec.Devices = nil
+			id := poolID{o.Spec.Driver, o.Spec.Pool.Name}
+			for range o.Spec.Devices {
+				other.Spec.Devices = append(other.Spec.Devices, *next[id][0].Device)
+				next[id] = next[id][1:]
+			}
+			list = append(list, &other)
+		}
+		out = append(out, list)
+	}
+	add(func(list []device) []device { slices.Reverse(list); return list })
+	for _, key := range slices.Sorted(maps.Keys(of.wants)) {
+		for _, first := range []bool{true, false} {
+			add(func(list []device) []device {
+				slices.SortStableFunc(list, func(x, y device) int {
+					switch xs, ys := x.kind.wants[b.wants[key]], y.kind.wants[b.wants[key]]; {
+					case xs == ys:
+						return 0
+					case xs == first:
+						return -1
+					}
+					return 1
+				})
+				return list
+			})
+		}
+	}
+	return out
 }
 
 // usable returns the slices of a pool that are in force, by name. It is nil if the pool is incomplete, or if its devices contradict each
@@ -150,15 +223,8 @@ func take(state *structured.AllocatedState, r *resourceapi.DeviceRequestAllocati
 	}
 }
 
-// allocations counts how often the allocator finds devices for the claims of a pod on a node, one pod after the other.
-func (b *Book) allocations(name string, n *node, state structured.AllocatedState, of []resourceapi.DeviceClaim) int64 {
-	var published []*resourceapi.ResourceSlice
-	for id := range n.pools {
-		for _, p := range b.pools[id] {
-			published = append(published, p.object)
-		}
-	}
-	slices.SortFunc(published, func(a, b *resourceapi.ResourceSlice) int { return cmp.Compare(a.Name, b.Name) })
+// allocations counts how often the allocator finds devices of these slices for the claims of a pod on a node, one pod after the other.
+func (b *Book) allocations(name string, published []*resourceapi.ResourceSlice, state structured.AllocatedState, of []resourceapi.DeviceClaim) int64 {
 	state = structured.AllocatedState{AllocatedDevices: state.AllocatedDevices.Clone(), AllocatedSharedDeviceIDs: state.AllocatedSharedDeviceIDs.Clone(),
 		AggregatedCapacity: state.AggregatedCapacity.Clone()}
 	var claims []*resourceapi.ResourceClaim

@@ -86,14 +86,16 @@ func shortHash(text string) string {
 //
 // Any other signature (constraints, alternatives, capacity, all devices, counters) is a resource of its own: the number of times that the
 // allocator finds devices for it on the node. That number says nothing once pods of another signature have taken some of these devices, so
-// pods of such signatures are kept apart: they get no place on one node.
+// pods of such signatures are kept apart: they get no place on one node. Pods of DaemonSets with admin access are not kept apart but refused:
+// these agents would keep the pods that they watch off every node.
 type layout struct {
-	text    string              // of demand, refused and apart
+	text    string              // of demand, refused, apart and agents
 	apart   map[string][]string // signature's key -> names of the signatures that its pods are kept apart from, sorted
 	marked  map[string]bool     // keys of the signatures that others are kept apart from
 	sets    []*set
 	demand  map[string]map[string]int64 // signature's key -> resource -> amount
 	refused map[string]string           // signature's key -> why
+	agents  map[string]string           // signature's key -> why pods of DaemonSets are refused
 	names   map[string]bool             // of the resources in demand
 	counted map[string]*signature       // resource -> signature that is counted by the allocator
 }
@@ -168,7 +170,7 @@ func (b *Book) refreshWants() {
 }
 
 func (b *Book) newLayout() *layout {
-	l := &layout{demand: map[string]map[string]int64{}, refused: map[string]string{}, counted: map[string]*signature{}, apart: map[string][]string{}, marked: map[string]bool{}}
+	l := &layout{demand: map[string]map[string]int64{}, refused: map[string]string{}, agents: map[string]string{}, counted: map[string]*signature{}, apart: map[string][]string{}, marked: map[string]bool{}}
 	satisfying := map[*want]map[*kind]bool{}
 	for _, w := range b.wants {
 		satisfying[w] = map[*kind]bool{}
@@ -234,9 +236,8 @@ func (b *Book) newLayout() *layout {
 			of = admins[s]
 		}
 		with := b.overlapping(s, of, devices)
-		if s.admin && len(with) > 0 { // kept apart, the agent of a DaemonSet would keep the pods that it watches off every node
-			l.refused[s.key] = fmt.Sprintf("it requests admin access to devices of class %s that are partitions or are shared, and other pods request some of them, which is not supported", s.class())
-			continue
+		if s.admin && len(with) > 0 {
+			l.agents[s.key] = fmt.Sprintf("it requests admin access to devices of class %s that are partitions or are shared, and other pods request some of them, which is not supported", s.class())
 		}
 		l.count(s)
 		for _, with := range with {
@@ -253,7 +254,7 @@ func (b *Book) newLayout() *layout {
 			l.names[name] = true
 		}
 	}
-	text, _ := json.Marshal([]any{l.demand, l.refused, l.apart})
+	text, _ := json.Marshal([]any{l.demand, l.refused, l.apart, l.agents})
 	l.text = string(text)
 	return l
 }

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
 
@@ -34,6 +35,7 @@ type podUse struct {
 	objects   map[string]bool // claims and templates, as keys of Book.users
 	signature string          // key; empty: none
 	bound     bool            // to a node
+	allocated bool            // all that it claims
 	claims    int
 	blocked   bool // kube-scheduler can't place it, whoever uses its claims
 }
@@ -87,11 +89,18 @@ func (b *Book) OfPod(p *corev1.Pod) Need {
 		return need
 	}
 	b.refresh()
-	if reason := b.layout.refused[use.signature]; reason != "" {
+	reason := b.layout.refused[use.signature]
+	if o := metav1.GetControllerOfNoCopy(p); reason == "" && o != nil && o.Kind == "DaemonSet" {
+		reason = b.layout.agents[use.signature]
+	}
+	if reason != "" {
 		need.Unsupported = append(need.Unsupported, reason)
 		return need
 	}
 	need.Amounts, need.Apart = maps.Clone(b.layout.demand[use.signature]), slices.Clone(b.layout.apart[use.signature])
+	if b.signatures[use.signature].admin && use.allocated {
+		need.Apart = nil // it has taken nothing from others
+	}
 	if b.layout.marked[use.signature] {
 		need.Mark = b.signatures[use.signature].mark()
 	}
@@ -180,9 +189,10 @@ func (b *Book) asker(c *claim) string {
 }
 
 // need returns the Need of a pod without its amounts, the requests that make them up, and all requests of its claims. It notes in use whether
-// the pod can be placed.
+// the pod can be placed, and whether its claims are allocated.
 func (b *Book) need(key string, p *corev1.Pod, use *podUse, extended map[string]int64) (need Need, list, all []*asks) {
 	var shares []*claim
+	use.allocated = true
 	refuse := func(format string, args ...any) {
 		need.Unsupported = append(need.Unsupported, fmt.Sprintf(format, args...))
 	}
@@ -205,6 +215,7 @@ func (b *Book) need(key string, p *corev1.Pod, use *podUse, extended map[string]
 			refuse("spec.resourceClaims[%d] names neither a ResourceClaim nor a ResourceClaimTemplate, which is not supported; set one of them", i)
 			continue
 		}
+		use.allocated = use.allocated && c != nil && c.Status.Allocation != nil
 		if c == nil {
 			if r.ResourceClaimName != nil {
 				refuse("ResourceClaim %s/%s not found; create it or correct spec.resourceClaims[%d]", p.Namespace, *r.ResourceClaimName, i)
@@ -250,7 +261,9 @@ func (b *Book) need(key string, p *corev1.Pod, use *podUse, extended map[string]
 		a := b.asksOfExtended(extended)
 		need.Unsupported = append(need.Unsupported, b.problems("the pod", a)...)
 		list, all = append(list, a), append(all, a)
-		if c := b.extendedClaim(p); c != nil && c.object.Status.Allocation != nil {
+		c := b.extendedClaim(p)
+		use.allocated = use.allocated && c != nil && c.object.Status.Allocation != nil
+		if c != nil && c.object.Status.Allocation != nil {
 			need.Node = cmp.Or(need.Node, b.nodeOf(c))
 			if s := c.object.Status.Allocation.NodeSelector; s != nil && p.Spec.NodeName == "" {
 				need.NodeTerms = append(need.NodeTerms, *s)

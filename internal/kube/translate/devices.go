@@ -236,10 +236,13 @@ func (d *Devices) OfPod(p *corev1.Pod) devices.Need {
 	return need
 }
 
-// ofTemplate returns a pod that stands for all pods of a namespace that are made of templates with the same claims, such as those of DaemonSets.
+// ofTemplate returns a pod that stands for all pods of a namespace that are made of templates with the same claims by one kind of controller.
 // It is never forgotten: they are few, and which devices are told apart must not change each time that one is looked at.
 func ofTemplate(p *corev1.Pod) *corev1.Pod {
-	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "template"}}
+	out := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "template", OwnerReferences: p.OwnerReferences}}
+	if o := metav1.GetControllerOfNoCopy(p); o != nil {
+		out.Name += "/" + o.Kind
+	}
 	out.Spec.ResourceClaims = p.Spec.ResourceClaims
 	out.Spec.Containers, out.Spec.InitContainers = p.Spec.Containers, p.Spec.InitContainers
 	for i := range p.Spec.ResourceClaims {

@@ -46,6 +46,7 @@ func daemonTolerations(hostNetwork bool) []corev1.Toleration {
 func (t *Translator) DaemonSet(d *appsv1.DaemonSet) *model.Daemon {
 	pod := &corev1.Pod{Spec: *d.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace, pod.Labels = d.Namespace, d.Spec.Template.Labels
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))}
 	onlyNamedNode(&pod.Spec)
 	tolerations := append(slices.Clone(pod.Spec.Tolerations), daemonTolerations(pod.Spec.HostNetwork)...)
 	t.Admit(pod)
