@@ -58,6 +58,7 @@ func (li *instanceLister) listInstances(ctx context.Context, now time.Time, snap
 		li.emit(func(s *state.State) {
 			li.listing = false
 			if err != nil {
+				s.NoteUnreadInstances(now)
 				li.log.Warn("listing instances failed, trying again", "error", err.Error(), "kind", string(cloud.KindOf(err)))
 				return
 			}

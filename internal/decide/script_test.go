@@ -83,7 +83,7 @@ func (x *script) describeQuery() {
 //	    [mirror] [finalizer=NAME] [grace=DURATION] [deploy=NAME] [restarted=WORD] [surge] [onenode=CLAIM]
 //	    [anti=KEY] [near=KEY:POD] [volume=CLAIM:ZONE[:KEY]] [untold=CLAIM:STORAGECLASS] [registers=CLAIM:DRIVER] [alone=CLAIM] [problem=KIND:CLAIM[:OBJECT]] [unsolved=WORDS] [named=NODE] [hosted=HOSTNAME:NODE]    (anti: to its own kind; KEY: the label by which the volume's driver tells zones apart)
 //	    (x0: only so that slots can speak of it; seen by kube-scheduler when created unless unseen; owner is NAME's own unless said)
-//	machine ID [claim=C] [launched=AT] [gone] [unreserved] [member=CLASS,GROUP,TYPE,ZONE]    (member: of a node group, and nobody's)
+//	machine ID [claim=C] [launched=AT] [gone] [coming] [unreserved] [member=CLASS,GROUP,TYPE,ZONE]    (member: of a node group, and nobody's)
 //	listed AT
 //	landing bind|tolerate|off    (bind where nothing is said)
 //	expander ask|none|GROUP,…    an expander outside is to be asked from now on; is not; has answered so
@@ -1237,6 +1237,8 @@ func (x *script) machine(id string, opts []string) {
 			i.Launched = x.when(v)
 		case "gone":
 			i.Gone = true
+		case "coming":
+			i.Coming = true
 		case "unreserved":
 			i.Unreserved = model.Labels{model.LabelCapacityType: model.OnDemand, "reservation": ""}
 		case "member":

@@ -13,9 +13,9 @@ import (
 )
 
 // launchInstance asks for the claim's instance, or deletes the claim when the last try failed for good or the time is
-// up. A claim whose instance the cloud lists, or may have without having been asked, is launched again, which finds that
+// up. A claim whose instance the cloud lists, or may have since it was last asked, is launched again, which finds that
 // instance: its time may have passed while nobody ran to write down what was bought, and its node may have pods by now.
-// In a shortage of capacity it first waits for other launches (Input.Awaits).
+// What a node group was asked for and has not come has the time of a node to register. In a shortage of capacity it first waits for other launches (Input.Awaits).
 func launchInstance(in *Input, out *Output) {
 	c := in.Claim
 	if in.Barred.Why.Code != "" {
@@ -41,10 +41,14 @@ func launchInstance(in *Input, out *Output) {
 			return
 		}
 	}
-	most := in.Policy.WithTimeoutsOf(in.Pool, c).LaunchTimeout
-	limit := model.LaterOf(c.Created, in.Barred.Tried).Add(most)
+	timeouts := in.Policy.WithTimeoutsOf(in.Pool, c)
+	most := timeouts.LaunchTimeout
+	if isComing(in) {
+		most = timeouts.RegistrationTimeout
+	}
+	limit := withoutOutages(model.LaterOf(c.Created, in.Barred.Tried), most, in.Outages)
 	rested := c.Conditions[Launched].Reason == string(plan.UnusedLaunches) // until now: it is tried once, however old it is
-	if !in.Now.Before(limit) && !rested && !in.InstancesAt.IsZero() && !isListed(in) {
+	if !in.Now.Before(limit) && !rested && !in.InstancesAt.Before(limit) && !isListed(in) {
 		late := plan.OfTimeout{Within: most}
 		if in.Failure != nil {
 			late.Said = plan.Words(in.Failure.Message)
@@ -87,7 +91,24 @@ func waitForRest(in *Input, out *Output) {
 
 // isListed reports whether the cloud's last list has an instance of the claim that runs.
 func isListed(in *Input) bool {
-	return slices.ContainsFunc(in.Instances, func(i *model.Instance) bool { return !i.Gone })
+	return slices.ContainsFunc(in.Instances, func(i *model.Instance) bool { return !i.Gone && !i.Coming })
+}
+
+// isComing reports whether a node group was asked for the claim's instance, and none has come.
+func isComing(in *Input) bool {
+	return slices.ContainsFunc(in.Instances, func(i *model.Instance) bool { return i.Coming })
+}
+
+// withoutOutages returns when a time is over that begins at an instant and does not run while the cloud does not answer: what is to come can't come, or
+// can't be seen.
+func withoutOutages(begin time.Time, most time.Duration, outages []model.Outage) time.Time {
+	end := begin.Add(most)
+	for _, o := range outages {
+		if from := model.LaterOf(o.From, begin); from.Before(end) && o.To.After(from) {
+			end = end.Add(o.To.Sub(from))
+		}
+	}
+	return end
 }
 
 // deleteIfInstanceGone deletes a claim whose instance the cloud no longer lists, unless its node is still Ready or the instance may be unreachable; and
@@ -169,7 +190,10 @@ func awaitNode(in *Input, out *Output) {
 		return
 	}
 	most := in.Policy.WithTimeoutsOf(in.Pool, c).RegistrationTimeout
-	limit := bootsSince(c).Add(most)
+	limit := withoutOutages(bootsSince(c), most, in.Outages)
+	if len(in.Nodes) == 0 { // the API server may have been away for as long, and the node register now
+		limit = model.LaterOf(limit, in.NodelessSince.Add(in.Policy.NodeGone))
+	}
 	if !in.Now.Before(limit) {
 		out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{
 			Code: plan.RegistrationTimeout, Pool: c.Pool, Subject: plan.ObjectOf("", c.ProviderID), Detail: plan.OfTimeout{Within: most}}})

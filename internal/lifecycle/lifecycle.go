@@ -107,12 +107,13 @@ type Input struct {
 	Type          *model.InstanceType // what was bought, to compare the node with; nil: it is not compared
 	Instances     []*model.Instance   // the claim's instances in the last list: one, or none
 	InstancesAt   time.Time           // when that list was asked for; zero: never
+	Outages       []model.Outage      // of the cloud, oldest first
 	Shift         *model.ZonalShift   // away from the claim's zone; nil: there is none
 	ShiftsUnread  bool                // it is not known yet whether there is one
 	Failure       *model.LaunchFailure
 	Awaits        AwaitedLaunch
 	Barred        BarredLaunch
-	NodelessSince time.Time          // since when the claim, registered, has been seen without a node; zero: for ever
+	NodelessSince time.Time          // since when the claim, launched, has been seen without a node; zero: for ever
 	Binding       bool               // pods are being bound to its node
 	Promised      bool               // its capacity is promised to a ProvisioningRequest
 	Awaited       int                // slots of its reservation whose pods are not bound on its node yet

@@ -54,7 +54,16 @@ func drawInput(t *rapid.T) Input {
 		in.Pool = &model.NodePool{Name: "p", ConsolidateAfter: time.Duration(rapid.IntRange(-1, 60).Draw(t, "after")) * time.Second}
 	}
 	if yes("machine") {
-		in.Instances = append(in.Instances, &model.Instance{ProviderID: "m", ClaimUID: "uid-c", Gone: yes("gone")})
+		in.Instances = append(in.Instances, &model.Instance{ProviderID: "m", ClaimUID: "uid-c", Gone: yes("gone"), Coming: yes("coming")})
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "outages") {
+		from := at("outage")
+		if n := len(in.Outages); n > 0 {
+			from = model.LaterOf(from, in.Outages[n-1].To)
+		}
+		if to := from.Add(time.Duration(rapid.IntRange(60, 600).Draw(t, "lasts")) * time.Second); !to.After(in.Now) {
+			in.Outages = append(in.Outages, model.Outage{From: from, To: to})
+		}
 	}
 	if yes("failed") {
 		in.Failure = &model.LaunchFailure{Kind: rapid.SampledFrom([]string{"Unknown", "Throttled", "InsufficientCapacity", "NotFound", "Denied"}).Draw(t, "kind")}
@@ -113,6 +122,20 @@ func TestNextAlways(t *testing.T) {
 			case plan.DeleteClaim:
 				if !in.Claim.Deleting.IsZero() {
 					t.Fatalf("deleted twice: %s", action(a))
+				}
+				seen := in.Now.Sub(epoch) // how long the cloud could be read
+				for _, o := range in.Outages {
+					seen -= o.To.Sub(o.From)
+				}
+				switch a.Why.Code {
+				case plan.LaunchTimeout:
+					if seen < in.Policy.LaunchTimeout || in.InstancesAt.Sub(epoch) < in.Policy.LaunchTimeout || isListed(&in) || isComing(&in) && seen < in.Policy.RegistrationTimeout {
+						t.Fatalf("given up after %s, listed at %s: its instance may be there, or come: %s", seen, in.InstancesAt, action(a))
+					}
+				case plan.RegistrationTimeout:
+					if seen < in.Policy.RegistrationTimeout {
+						t.Fatalf("given up after %s: its node may come: %s", seen, action(a))
+					}
 				}
 			case plan.Evict, plan.DeletePod, plan.DeleteNode:
 				if in.Claim.Deleting.IsZero() {

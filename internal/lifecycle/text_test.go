@@ -30,8 +30,9 @@ import (
 //	     [cordon] [annotation=K=V] [gpu=N] [podevent=AT] [attached=VA[:PVC]] [balanced]      (cordon: its reservation is written as one; balanced: load balancers have not been told that it goes, as when a move tainted it)
 //	pod NODE NAME [deleting=AT] [daemon] [critical] [mirror] [ended] [tolerates=K] [keep=true|DURATION] [bound=AT] [grace=DURATION] [priority=N] [volume=PVC] [ds=VALUE]
 //	    [rolls] [rolling] [cantroll=KEY]    (goes after its successor: may be asked for, is on its way, can't)
-//	machine ID [gone|unreserved]
+//	machine ID [gone|coming|unreserved]
 //	listed AT
+//	outage AT AT                 (of the cloud, from and to)
 //	shift ZONE                   (the cluster is shifted away from the claim's zone; unread: that is not known yet)
 //	failure KIND MESSAGE…
 //	awaits CLAIM AT              (another claim's launch, until when)
@@ -88,13 +89,15 @@ func (x *inputText) line(f []string) {
 	case "pod":
 		x.pod(f[1], f[2], f[3:])
 	case "machine":
-		i := &model.Instance{ProviderID: f[1], ClaimUID: "uid-c", Gone: len(f) > 2 && f[2] == "gone"}
+		i := &model.Instance{ProviderID: f[1], ClaimUID: "uid-c", Gone: len(f) > 2 && f[2] == "gone", Coming: len(f) > 2 && f[2] == "coming"}
 		if len(f) > 2 && f[2] == "unreserved" {
 			i.Unreserved = model.Labels{model.LabelCapacityType: model.OnDemand, "reservation": ""}
 		}
 		x.in.Instances = append(x.in.Instances, i)
 	case "listed":
 		x.in.InstancesAt = x.when(f[1])
+	case "outage":
+		x.in.Outages = append(x.in.Outages, model.Outage{From: x.when(f[1]), To: x.when(f[2])})
 	case "shift":
 		if x.in.ShiftsUnread = f[1] == "unread"; !x.in.ShiftsUnread {
 			x.in.Shift = &model.ZonalShift{Zone: f[1], ID: "zs-1", Until: x.when("+1h")}

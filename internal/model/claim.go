@@ -119,6 +119,7 @@ type Instance struct {
 	ClaimName  string
 	Launched   time.Time
 	Gone       bool // shutting down or terminated
+	Coming     bool `json:",omitempty"` // a node group was asked for it, and none has come yet
 
 	// What labels say of a machine that runs in no reservation, where its claim says that it does: the reservation has ended. An empty value:
 	// the label is gone. nil: nothing is to be said. Shared and never changed.
@@ -136,6 +137,9 @@ type Instance struct {
 	// a claim is made for it.
 	GivenUp time.Time
 }
+
+// Outage is a time in which the cloud did not say which machines there are.
+type Outage struct{ From, To time.Time }
 
 // UnmadeClaim is a NodeClaim that the API server, or an admission policy, has refused.
 type UnmadeClaim struct {

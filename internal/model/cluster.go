@@ -139,6 +139,7 @@ type Snapshot struct {
 	Ending        map[string]time.Time      // since when a namespace is being deleted: no pod is created in it any more
 	Instances     []*Instance               // by provider id; from the last List
 	InstancesAt   time.Time                 // when that List was asked for; zero: never
+	Outages       []Outage                  `json:",omitempty"` // of the cloud, oldest first; the last may last still
 	Shifts        []ZonalShift              // in effect, by zone; nothing is launched in these zones
 	ShiftsUnread  bool                      `json:",omitempty"` // Shifts is empty because the cloud's answer has not come yet
 	Drift         map[string]string         // by claim uid: why its machine is not what its node class asks for; empty: it is; absent: not asked

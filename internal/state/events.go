@@ -111,7 +111,15 @@ func (s *State) RecordLaunchFailure(claim string, f model.LaunchFailure) { s.fai
 
 // SetInstances replaces the list of machines, as asked for at an instant.
 func (s *State) SetInstances(list []*model.Instance, at time.Time) {
+	s.instances.endOutage(at)
 	s.instances.setInstances(list, at, s.claims.isClaimed)
+}
+
+// NoteUnreadInstances records that the cloud, asked at an instant for its machines, has not answered.
+func (s *State) NoteUnreadInstances(at time.Time) {
+	if s.instances.unread.IsZero() {
+		s.instances.unread = at
+	}
 }
 
 // MarkInstanceGone records that the cloud has said a machine is on its way out. It stays so for as long as there is its

@@ -17,6 +17,34 @@ type instanceTable struct {
 	list  []*model.Instance // by provider id
 	at    time.Time         // when the list was asked for
 	ended map[string]ended  // by provider id
+
+	unread  time.Time      // since when the cloud has not answered; zero: it has
+	outages []model.Outage // that are over, oldest first; replaced, never changed
+}
+
+const (
+	// leastOutage is how long the cloud must not answer for that to be an outage: a call may fail.
+	leastOutage = time.Minute
+	// outagesKept is how many outages are remembered. Claims that wait for a machine are not older than a few.
+	outagesKept = 16
+)
+
+// outagesUntil returns the outages of the cloud, with the one that lasts.
+func (t *instanceTable) outagesUntil(now time.Time) []model.Outage {
+	if t.unread.IsZero() || now.Sub(t.unread) < leastOutage {
+		return t.outages
+	}
+	return append(slices.Clip(t.outages), model.Outage{From: t.unread, To: now})
+}
+
+// endOutage notes that the cloud has answered what it was asked at an instant.
+func (t *instanceTable) endOutage(at time.Time) {
+	if t.unread.IsZero() || !at.After(t.unread) {
+		return
+	}
+	t.outages = t.outagesUntil(at)
+	t.outages = t.outages[max(0, len(t.outages)-outagesKept):]
+	t.unread = time.Time{}
 }
 
 // ended is when the cloud said that a machine is on its way out, and of which claim it was.

@@ -127,6 +127,7 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 		Ending:        s.namespaces.ending,
 		Instances:     s.instances.list,
 		InstancesAt:   s.instances.at,
+		Outages:       s.instances.outagesUntil(now),
 		Shifts:        s.shifts,
 		ShiftsUnread:  s.shiftsUnread,
 		Drift:         s.drift,

@@ -874,3 +874,34 @@ func TestClaimsOfAGroupNotLaunchedYet(t *testing.T) {
 	want(t, "of db", s.CountUnlaunched("db"), 1)
 	want(t, "of none", s.CountUnlaunched("x"), 0)
 }
+
+// TestOutages: the cloud does not answer for a minute or more. One call that fails is no outage, and an answer to what was asked before does not end one.
+func TestOutages(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
+	s := New()
+	check := func(now int, want ...model.Outage) {
+		t.Helper()
+		if have := s.Snapshot(at(now)).Outages; !slices.Equal(have, want) {
+			t.Errorf("at %d s: outages %v, want %v", now, have, want)
+		}
+	}
+	s.SetInstances(nil, at(1))
+	s.NoteUnreadInstances(at(10))
+	check(69)
+	s.SetInstances(nil, at(20))
+	s.NoteUnreadInstances(at(100))
+	s.NoteUnreadInstances(at(150))
+	s.SetInstances(nil, at(90))
+	check(200, model.Outage{From: at(100), To: at(200)})
+	s.MarkInstanceGone("a", "u")
+	check(210, model.Outage{From: at(100), To: at(210)})
+	s.SetInstances(nil, at(220))
+	check(1000, model.Outage{From: at(100), To: at(220)})
+	for i := range 40 {
+		s.NoteUnreadInstances(at(1000 + 200*i))
+		s.SetInstances(nil, at(1100+200*i))
+	}
+	if n := len(s.Snapshot(at(20000)).Outages); n != outagesKept {
+		t.Errorf("%d outages are remembered, want %d", n, outagesKept)
+	}
+}

@@ -24,7 +24,7 @@ type LifecyclePolicy struct {
 
 // LifecycleMemory is what Lifecycle remembers from step to step. The zero value is valid.
 type LifecycleMemory struct {
-	nodelessSince  map[string]time.Time // by claim uid: since when it is registered and has no node
+	nodelessSince  map[string]time.Time // by claim uid: since when it is launched and has no node
 	daemonLandedAt time.Time            // when a pod of a DaemonSet last came to a node that is reserved
 }
 
@@ -82,7 +82,7 @@ func (lc *Lifecycle) inputOf(c *model.Claim, h Holding) (in lifecycle.Input, dae
 	daemonLandedAt = lc.next.daemonLandedAt
 	at := v.PositionOf(c)
 	in = lifecycle.Input{
-		Claim: c, Pool: v.Pool(c.Pool), Instances: v.InstancesAt(at), InstancesAt: v.Snapshot.InstancesAt,
+		Claim: c, Pool: v.Pool(c.Pool), Instances: v.InstancesAt(at), InstancesAt: v.Snapshot.InstancesAt, Outages: v.Snapshot.Outages,
 		Binding: h.Binding, Promised: v.IsPromised(c), Awaited: h.Awaited, Coming: h.Coming, Landed: h.Landed, Rollouts: h.Rollouts, ResourceNames: v.Snapshot.ResourceNames, Now: v.Now,
 		Shift: v.Snapshot.ShiftFrom(c.Labels[model.LabelZone]), ShiftsUnread: v.Snapshot.ShiftsUnread,
 		Awaits: lc.shortages.awaited(c), Barred: lc.barred(c), Policy: lc.policy.Policy,
@@ -93,7 +93,7 @@ func (lc *Lifecycle) inputOf(c *model.Claim, h Holding) (in lifecycle.Input, dae
 	if len(in.Nodes) == 1 {
 		in.Daemons, daemonLandedAt = lc.awaitedDaemons(c, in.Nodes[0])
 	}
-	if len(in.Nodes) == 0 && c.Is(lifecycle.Registered) {
+	if len(in.Nodes) == 0 && c.Is(lifecycle.Launched) {
 		since, ok := lc.mem.nodelessSince[c.UID]
 		if !ok {
 			since = v.Now

@@ -22,7 +22,7 @@ func (gs *scaler) placeholders() []model.Instance {
 	var out []model.Instance
 	for _, name := range gs.registry.GroupNames() {
 		for _, a := range gs.stateOf(name).openClaims() {
-			out = append(out, model.Instance{ProviderID: instances.PlaceholderPrefix + a.uid, ClaimUID: a.uid, ClaimName: a.name, Launched: a.created})
+			out = append(out, model.Instance{ProviderID: instances.PlaceholderPrefix + a.uid, ClaimUID: a.uid, ClaimName: a.name, Launched: a.created, Coming: true})
 		}
 	}
 	return out
