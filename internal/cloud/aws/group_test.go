@@ -562,6 +562,35 @@ func TestShieldLate(t *testing.T) {
 	}
 }
 
+// TestGivenUpBeforeDescribed: a claim is given up when its group has a member for it that EC2 does not describe yet. It is asked for again, and the member is
+// noted as one that came too late.
+func TestGivenUpBeforeDescribed(t *testing.T) {
+	clock := &shifted{}
+	a := open(t, some(t, "m5.large"), clock)
+	a.define(awstest.Group{Name: "web", Max: 5, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a"}, Tags: enabled})
+	p := a.provider()
+	a.fault(awstest.Fault{Kind: awstest.DescribeLag, Delay: machines.Duration(20 * time.Second)})
+	if res := ask(t, p, "c", clock.Now()); res.ProviderID != "" || res.Err != nil && cloud.KindOf(res.Err) != cloud.Throttled {
+		t.Fatalf("have %+v, want a machine that is to come", res)
+	}
+	a.soon("the group has a member", func() error {
+		if n := len(a.group("web").Instances); n != 1 {
+			return fmt.Errorf("it has %d", n)
+		}
+		return nil
+	})
+	for _, want := range []cloud.Kind{cloud.Throttled, ""} {
+		if err := p.Terminate(t.Context(), []string{"aws:///placeholder/c"})[0]; cloud.KindOf(err) != want {
+			t.Errorf("given up: %v, want %q", err, want)
+		}
+		clock.ahead.Add(int64(25 * time.Second))
+	}
+	list, err := p.List(t.Context())
+	if err != nil || len(list) != 1 || list[0].GivenUp.IsZero() {
+		t.Errorf("have %+v, %v; want one machine, which came too late", list, err)
+	}
+}
+
 // TestGroupMinimum: a machine that goes though its group may have no fewer, the minimum having been raised meanwhile,
 // say, is replaced by the group.
 func TestGroupMinimum(t *testing.T) {

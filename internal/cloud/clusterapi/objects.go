@@ -110,6 +110,7 @@ type metadata struct {
 	ResourceVersion   string                  `json:"resourceVersion"`
 	Labels            map[string]string       `json:"labels"`
 	Annotations       map[string]string       `json:"annotations"`
+	CreationTimestamp metav1.Time             `json:"creationTimestamp"`
 	DeletionTimestamp *metav1.Time            `json:"deletionTimestamp"`
 	OwnerReferences   []metav1.OwnerReference `json:"ownerReferences"`
 }
@@ -352,6 +353,7 @@ type server struct {
 	owner    *object               // the Cluster, as Refresh has read it last
 	versions map[string]string     // the version that is used, by API group
 	seen     map[string]seenGroup  // by name, as they were listed last
+	overdue  map[string]string     // by group: a Machine that has not joined for joinTime while the group rolls out
 }
 
 // seenGroup is the object of a group.

@@ -213,3 +213,44 @@ func TestRollingOut(t *testing.T) {
 		}
 	}
 }
+
+// TestStalledRollout: a Machine of a group that rolls out has no node. From a while on nothing more is launched in the group, which is said, and other groups are used.
+// A group that does not roll out is left to the claims that wait for it.
+func TestStalledRollout(t *testing.T) {
+	const at = clusterapitest.Core + "/v1beta2/namespaces/default/"
+	for _, c := range []struct {
+		name, status, machine string
+		age                   time.Duration
+		blocked               bool
+	}{
+		{"it may join yet", `"updatedReplicas":1,"replicas":2`, ``, 14 * time.Minute, false},
+		{"it has not joined", `"updatedReplicas":1,"replicas":2`, ``, 16 * time.Minute, true},
+		{"it has joined", `"updatedReplicas":1,"replicas":2`, `"nodeRef":{"name":"n"},`, time.Hour, false},
+		{"it has failed", `"updatedReplicas":1,"replicas":2`, `"failureReason":"x",`, time.Hour, false},
+		{"there is no rollout", `"updatedReplicas":2,"replicas":2`, ``, time.Hour, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a, kept := fleet(2, 1)
+			clock := &steppedClock{now: time.Unix(1_800_000_000, 0)}
+			created := clock.now.Add(-c.age).UTC().Format(time.RFC3339)
+			a.Texts[at+"machinedeployments"] = strings.Replace(a.Texts[at+"machinedeployments"], `"spec":{"replicas"`, `"status":{`+c.status+`},"spec":{"replicas"`, 1)
+			a.Texts[at+"machines"] = strings.Replace(a.Texts[at+"machines"], `"name":"group-00-0",`, `"name":"group-00-0","creationTimestamp":"`+created+`",`, 1)
+			a.Texts[at+"machines"] = strings.Replace(a.Texts[at+"machines"], `"status":{`, `"status":{`+c.machine, 1)
+			p := clusterapi.New(clusterapi.Config{Namespace: "default", Name: "workload"}, a, kept, state.New().Resources(), clock, slog.New(slog.NewTextHandler(io.Discard, nil)))
+			if _, err := p.List(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			types, err := p.Offerings(t.Context(), nil, groupClass())
+			if want := 2; err != nil || c.blocked && len(types) != want-1 || !c.blocked && len(types) != want {
+				t.Errorf("%d types are offered, %v; group-00 is to be blocked: %t", len(types), err, c.blocked)
+			}
+			status, err := p.ClassStatus(t.Context(), groupClass())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if said := status.Conditions[dovetailv1alpha1.ConditionLaunchable]; strings.Contains(said.Message, "Machine default/group-00-0 has had no node for 15m0s") != c.blocked {
+				t.Errorf("the condition is %+v, want that it names the Machine: %t", said, c.blocked)
+			}
+		})
+	}
+}

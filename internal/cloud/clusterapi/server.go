@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -143,6 +144,11 @@ func (s *server) groupOf(resource string, o, owner *object) nodegroups.Group {
 	}
 	if isRollingOut(o) {
 		g.Replaces = conditionRollingOut
+		s.mu.Lock()
+		if late := s.overdue[o.Metadata.Name]; late != "" && g.Problem == "" {
+			g.Problem = fmt.Sprintf("%s is rolling out, and Machine %s/%s has had no node for %v; mend its template or delete the Machine", object, s.namespace, late, joinTime)
+		}
+		s.mu.Unlock()
 	}
 	return g
 }
@@ -299,11 +305,33 @@ func (s *server) AllMembers(ctx context.Context) (map[string][]nodegroups.Member
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[string][]nodegroups.Member, len(groups))
+	out, overdue := make(map[string][]nodegroups.Member, len(groups)), map[string]string{}
 	for name, g := range groups {
 		out[name] = s.membersOf(g.object, machines[name])
+		if late := s.notJoined(machines[name]); late != "" && isRollingOut(g.object) {
+			overdue[name] = late
+		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.overdue = overdue
 	return out, nil
+}
+
+// joinTime is how long a Machine of a rollout may have no node before nothing more is launched in its group: the others that the rollout makes most likely
+// don't join either.
+const joinTime = 15 * time.Minute
+
+// notJoined returns the first Machine by name that has had no node for joinTime; empty: there is none. One that has failed is seen by its phase.
+func (s *server) notJoined(machines []object) (name string) {
+	now := s.clock.Now()
+	for i := range machines {
+		m := &machines[i]
+		if m.Status.NodeRef.Name == "" && m.Metadata.DeletionTimestamp == nil && !m.isFailed() && now.Sub(m.Metadata.CreationTimestamp.Time) >= joinTime && (name == "" || m.Metadata.Name < name) {
+			name = m.Metadata.Name
+		}
+	}
+	return name
 }
 
 // machinesByGroup returns the Machines of all groups, by the name of the group.
@@ -333,7 +361,7 @@ func (s *server) machinesByGroup(ctx context.Context, groups map[string]seenGrou
 func (s *server) membersOf(o *object, machines []object) (out []nodegroups.Member) {
 	for i := range machines {
 		m := &machines[i]
-		one := nodegroups.Member{ID: s.idOf(m), Deleting: m.Metadata.DeletionTimestamp != nil || m.isRemoved(o)}
+		one := nodegroups.Member{ID: s.idOf(m), Created: m.Metadata.CreationTimestamp.Time, Deleting: m.Metadata.DeletionTimestamp != nil || m.isRemoved(o)}
 		one.Stuck = one.Deleting && m.Metadata.DeletionTimestamp == nil && isStuck(o, len(machines))
 		if m.isFailed() {
 			one.Code, one.Message = phaseFailed, m.failure()

@@ -33,7 +33,9 @@ func (p *Provider) noteSelected(s *selected) {
 	}
 	groups := map[string]adoptable{}
 	for _, g := range s.groups {
-		if t := g.template; t != nil && t.problem == "" {
+		if t := g.template; t == nil || t.problem != "" {
+			groups[g.Name] = adoptable{class: keyOf(s.class), replacing: g.Replaces != "", unknown: true}
+		} else {
 			groups[g.Name] = adoptable{class: keyOf(s.class), replacing: g.Replaces != "", labels: model.Labels{
 				model.LabelInstanceType: t.typeName, model.LabelZone: t.zone, model.LabelCapacityType: t.capacity, model.LabelNodeGroup: g.label}}
 		}
@@ -66,8 +68,11 @@ func (p *Provider) adoptables() map[string]adoptable {
 
 // listAdoptable returns the machines of a group that a claim may be made for, and those that came for claims that were given up, as far as the group has more
 // than its minimum. These count as given up since the process began at the earliest, as it does not know before which classes select the group. a is empty
-// if no class selects it.
+// if no class selects it. If what its machines are can't be read, a class may have a use for them later.
 func listAdoptable(g *groupRecord, a adoptable, members []Member, least int64, began time.Time) (out []model.Instance) {
+	if a.unknown {
+		return nil
+	}
 	spare := -least
 	for _, m := range members {
 		if !m.Deleting {

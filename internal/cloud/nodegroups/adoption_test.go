@@ -273,6 +273,120 @@ func TestLateMachineOfNoPool(t *testing.T) {
 	}
 }
 
+// TestOldestIsLate: a claim is given up before its machine runs, and somebody else adds another. Of the two, the one that was asked for first is late.
+func TestOldestIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(time.Minute) // for calls that are still under way
+		w := wholeWorld{newWorld(1, 5)}
+		w.boot, w.made = time.Minute, 8 // the tenth machine sorts before the ninth
+		p := w.provider()
+		if res := p.Launch(t.Context(), []cloud.LaunchRequest{w.request("late")})[0]; res.Err != nil || res.ProviderID != "" {
+			t.Errorf("have %+v, want a machine that is to come", res)
+		}
+		if err := p.Terminate(t.Context(), []string{"test-pending:late"})[0]; err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Second)
+		w.grow("group-0", 1)
+		time.Sleep(2 * time.Minute)
+		var late []string
+		for range 2 { // the first notes it
+			if _, err := p.Offerings(t.Context(), nil, groupClass()); err != nil {
+				t.Error(err)
+			}
+			list, err := p.List(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			late = nil
+			for _, i := range list {
+				if !i.GivenUp.IsZero() {
+					late = append(late, i.ProviderID)
+				}
+			}
+		}
+		if !slices.Equal(late, []string{"test://9"}) {
+			t.Errorf("late are %q of %q, want the ninth", late, w.machines())
+		}
+	})
+}
+
+// TestLateMachineOfBadTemplate: the template of a group that a class selects becomes invalid. A machine of the group that came late is not given back until
+// it is known again what it is.
+func TestLateMachineOfBadTemplate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(time.Minute) // for calls that are still under way
+		w := wholeWorld{newWorld(1, 5, 5)}
+		p := w.provider()
+		if res := p.Launch(t.Context(), []cloud.LaunchRequest{w.request("late")})[0]; res.Err != nil || res.ProviderID != "" {
+			t.Errorf("have %+v, want a machine that is to come", res)
+		}
+		time.Sleep(time.Minute)
+		if err := p.Terminate(t.Context(), []string{"test-pending:late"})[0]; err != nil {
+			t.Error(err)
+		}
+		for _, bad := range []bool{true, false} {
+			w.bad = map[string]bool{"group-0": bad}
+			time.Sleep(10 * time.Minute) // templates are read every five
+			if _, err := p.Offerings(t.Context(), nil, groupClass()); err != nil {
+				t.Error(err)
+			}
+			list, err := p.List(t.Context())
+			if err != nil || bad != (len(list) == 0) || !bad && (list[0].GivenUp.IsZero() || list[0].Class != "groups") {
+				t.Errorf("the template is invalid: %t; have %+v, %v", bad, list, err)
+			}
+		}
+	})
+}
+
+// TestHealthCheck: somebody else, as a MachineHealthCheck does, has a machine replaced that is not healthy, and so do we, one after the other or at once: no group
+// is to have more machines than there are claims, and a claim for the pods of the node gets the machine that comes in its place.
+func TestHealthCheck(t *testing.T) {
+	for _, order := range []string{"they alone", "they, then we", "we, then they", "at once"} {
+		t.Run(order, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				defer time.Sleep(time.Minute) // for calls that are still under way
+				w := wholeWorld{newWorld(1, 5)}
+				w.latency, w.boot = 100*time.Millisecond, 20*time.Second
+				p := w.provider()
+				id := w.launch(t, p, "old")
+				end := func(kinds ...cloud.Kind) {
+					if err := p.Terminate(t.Context(), []string{id})[0]; !slices.Contains(kinds, cloud.KindOf(err)) {
+						t.Errorf("have %v, want one of %q", err, kinds)
+					}
+				}
+				switch order {
+				case "they, then we":
+					w.replace(id)
+					end(cloud.NotFound)
+				case "we, then they":
+					end("")
+					w.replace(id)
+				case "at once":
+					w.before = func(string) { w.replace(id) }
+					end("", cloud.NotFound)
+				default:
+					w.replace(id)
+				}
+				delete(w.claims, "old") // nothing is to be launched beside its replacement
+				got := w.launch(t, p, "new")
+				time.Sleep(2 * time.Minute)
+				for range 3 {
+					adoptAll(t.Context(), p)
+					time.Sleep(time.Minute)
+				}
+				list, err := p.List(t.Context())
+				if err != nil || len(list) != 1 || list[0].ProviderID != got || list[0].ClaimUID != "new" || got == id {
+					t.Errorf("have %+v, %v; want one machine, not %s, of the new claim", list, err, id)
+				}
+				for _, s := range w.wrong {
+					t.Error(s)
+				}
+			})
+		})
+	}
+}
+
 // TestGroupMissingOnce: a group, and its machines with it, is missing from an answer while a machine is to come for a claim that was given up. That is not
 // forgotten: the machine is told apart when it comes.
 func TestGroupMissingOnce(t *testing.T) {

@@ -193,6 +193,10 @@ func TestRecordedGroupDeleted(t *testing.T) {
 		list(1)
 		time.Sleep(time.Minute)
 		list(0)
+		list(0)
+		if have := p.Missing(); len(have) > 0 {
+			t.Errorf("groups %q are remembered, though no claim has a machine there", have)
+		}
 	})
 }
 
@@ -219,5 +223,37 @@ func TestGroupDeleted(t *testing.T) {
 		delete(w.groups, "group-0")
 		w.mu.Unlock()
 		lists()
+	})
+}
+
+// TestComing: a claim waits for a machine that is long in coming, and is listed as such. When the machine runs, a list says so before the claim has asked again.
+func TestComing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(time.Minute) // for calls that are still under way
+		w := newWorld(1, 5)
+		w.boot = time.Hour
+		p := w.provider()
+		if res := p.Launch(t.Context(), []cloud.LaunchRequest{w.request("a")})[0]; res.Err != nil || res.ProviderID != "" {
+			t.Fatalf("have %+v, want a machine that is to come", res)
+		}
+		time.Sleep(time.Minute)
+		for _, running := range []bool{false, true} {
+			w.mu.Lock()
+			for id := range w.groups["group-0"].machines {
+				w.groups["group-0"].machines[id] = time.Now().Add(time.Hour)
+				if running {
+					w.groups["group-0"].machines[id] = time.Now()
+				}
+			}
+			w.mu.Unlock()
+			list, err := p.List(t.Context())
+			if err != nil || len(list) != 1 || list[0].ClaimUID != "a" || list[0].Coming == running {
+				t.Errorf("the machine runs: %t; have %+v, %v", running, list, err)
+			}
+		}
+		w.slow = func(call, _ string) bool { return call == "Members" } // it may run
+		if list, err := p.List(t.Context()); err == nil {
+			t.Errorf("have %+v, want an error, as no group answers", list)
+		}
 	})
 }

@@ -43,6 +43,9 @@ func (p *Provider) list(ctx context.Context) ([]model.Instance, error) {
 		}
 	}
 	slices.Sort(names)
+	p.mu.Lock()
+	maps.DeleteFunc(p.missing, func(name string, _ time.Time) bool { return !slices.Contains(names, name) })
+	p.mu.Unlock()
 	members, err := p.membersOf(ctx, names)
 	if err == nil {
 		err = noAnswer(ctx, members)
@@ -82,8 +85,15 @@ func (p *Provider) list(ctx context.Context) ([]model.Instance, error) {
 			}
 			out = append(out, model.Instance{ProviderID: id, ClaimUID: m.UID, ClaimName: m.Name, Launched: time.UnixMilli(m.Launched), Gone: m.Gone || at.Deleting})
 		}
-		for uid, c := range g.Open {
-			out = append(out, model.Instance{ProviderID: p.placeholder(uid), ClaimUID: uid, ClaimName: c.Name, Launched: time.UnixMilli(c.Created)})
+		var came int // machines of which one may be a claim's by its next call
+		for _, m := range by {
+			if len(g.Open) > 0 && g.isFree(m) {
+				came++
+			}
+		}
+		for i, uid := range g.openClaims() {
+			c := g.Open[uid]
+			out = append(out, model.Instance{ProviderID: p.placeholder(uid), ClaimUID: uid, ClaimName: c.Name, Launched: time.UnixMilli(c.Created), Coming: known && i >= came})
 		}
 	}
 	slices.SortFunc(out, func(a, b model.Instance) int { return strings.Compare(a.ProviderID, b.ProviderID) })

@@ -227,6 +227,7 @@ type adoptable struct {
 	class     classKey
 	labels    model.Labels
 	replacing bool
+	unknown   bool // what its machines are can't be read now: none is adopted, and none is given back unasked
 }
 
 // groupInfo is a node group as the server describes it.

@@ -90,6 +90,12 @@ func (g *groupRecord) isFailed(m Member) bool {
 	return m.Code != "" && !m.Running && !m.Deleting && !owned && !slices.Contains(g.Foreign, m.ID)
 }
 
+// isFree reports whether a machine that runs is to be that of a claim that waits.
+func (g *groupRecord) isFree(m Member) bool {
+	_, owned := g.Owned[m.ID]
+	return m.Running && !m.Deleting && !owned && g.Late[m.ID] == 0 && !slices.Contains(g.Foreign, m.ID)
+}
+
 // isAdoptable reports whether a claim may be made for a machine that no claim has. As long as claims wait for the group or machines are to be given
 // back, those that come are for them.
 func (g *groupRecord) isAdoptable(id string) bool {

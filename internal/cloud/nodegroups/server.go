@@ -62,8 +62,9 @@ type Description struct {
 
 // Member is a machine of a group.
 type Member struct {
-	ID            string // the provider id of its node, or a placeholder for it
-	Running       bool   // it runs, or has run: it may be a claim's, and pods may be on it
+	ID            string    // the provider id of its node, or a placeholder for it
+	Created       time.Time // zero: not known
+	Running       bool      // it runs, or has run: it may be a claim's, and pods may be on it
 	Deleting      bool
 	Stuck         bool   // it was to end, and does not: End has to be called again
 	Code, Message string // its error; empty: none. If it never ran, it has failed

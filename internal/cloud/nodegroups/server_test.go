@@ -48,6 +48,8 @@ type world struct {
 	fails   map[string]bool   // groups whose machines fail
 	failed  int               // how many machines have failed
 	ill     map[string]bool   // groups whose running machines have an error
+	bad     map[string]bool   // groups whose templates are invalid
+	created map[string]time.Time
 }
 
 type group struct {
@@ -66,7 +68,7 @@ type change struct {
 }
 
 func newWorld(seed uint64, max ...int64) *world {
-	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), groups: map[string]*group{}, claims: map[string]bool{}}
+	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), groups: map[string]*group{}, claims: map[string]bool{}, created: map[string]time.Time{}}
 	for i, n := range max {
 		w.groups[fmt.Sprintf("group-%d", i)] = &group{max: n, price: int64(100 * (i + 1)), machines: map[string]time.Time{}, fails: map[string]bool{}, ended: map[string]time.Time{}}
 	}
@@ -140,6 +142,7 @@ func (w *world) setTarget(g *group, to int64) {
 	for int64(len(g.machines)) < g.target {
 		w.made++
 		id := fmt.Sprintf("test://%d", w.made)
+		w.created[id] = time.Now()
 		g.machines[id] = time.Now().Add(time.Duration(w.rng.Int64N(int64(w.boot) + 1)))
 		for name := range w.fails {
 			if w.groups[name] == g {
@@ -204,6 +207,9 @@ func (w *world) Describe(ctx context.Context, name string) (nodegroups.Descripti
 	err := w.call(ctx, "Describe", name)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.bad[name] {
+		return nodegroups.Description{Problem: "its template is invalid"}, err
+	}
 	typeName := "type-" + name
 	if w.same {
 		typeName = "type"
@@ -223,7 +229,7 @@ func (w *world) Members(ctx context.Context, name string) (out []nodegroups.Memb
 		return nil, &nodegroups.CallError{Kind: cloud.Unknown, Err: errors.New("no such group")}
 	}
 	for id, ready := range g.machines {
-		m := nodegroups.Member{ID: id, Running: !time.Now().Before(ready)}
+		m := nodegroups.Member{ID: id, Created: w.created[id], Running: !time.Now().Before(ready)}
 		switch {
 		case m.Running && g.fails[id]:
 			m.Running, m.Code, m.Message = false, "Failed", "out of stock"

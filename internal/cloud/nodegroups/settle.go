@@ -289,7 +289,7 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Memb
 	})
 	open := g.openClaims()
 	var alive int64 // members that are somebody's
-	var free []string
+	var free []Member
 	var failed []Member
 	for _, m := range members {
 		has, owned := g.Owned[m.ID]
@@ -312,9 +312,11 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Memb
 		case g.Late[m.ID] > 0:
 			alive++
 		case m.Running:
-			free = append(free, m.ID)
+			free = append(free, m)
 		}
 	}
+	// What somebody else has added since has come after those that claims asked for.
+	slices.SortStableFunc(free, func(a, b Member) int { return a.Created.Compare(b.Created) })
 	count, end, news := p.noteFailed(name, g, failed, target, now)
 	todo.broken = end
 	size := target
@@ -352,11 +354,11 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Memb
 		todo.lower = n - came
 		if p.adopts { // kube-scheduler may have bound pods to it: a claim is made for it if a pool has it, and drains it
 			g.Surplus -= came
-			for _, id := range free[:came] {
-				g.Late[id] = now.UnixMilli()
+			for _, m := range free[:came] {
+				g.Late[m.ID] = now.UnixMilli()
 			}
 		} else {
-			todo.remove = free[:came]
+			todo.remove = idsOf(free[:came])
 		}
 	}
 	return answers, todo

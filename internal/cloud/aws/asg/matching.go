@@ -185,6 +185,19 @@ func (gs *scaler) noteLate(ctx context.Context, s *groupState, v *view) error {
 	return nil
 }
 
+// undescribed returns a member that has come since the group was first looked at, is no claim's as far as is known, and that EC2 does not describe yet; empty:
+// there is none. v has the instances.
+func (s *groupState) undescribed(v *view) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range v.members {
+		if v.instances[m.id] == nil && s.matched[m.id] == "" && !s.initialMembers[m.id] {
+			return m.id
+		}
+	}
+	return ""
+}
+
 // lateSince returns when it was seen that a member had come for a claim that was given up before; zero: it has not.
 func (gs *scaler) lateSince(m *instances.Instance) time.Time {
 	gs.registry.mu.Lock()

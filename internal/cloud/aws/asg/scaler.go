@@ -154,6 +154,9 @@ func (gs *scaler) reconcileOnce(ctx context.Context, s *groupState, failed map[s
 			}
 			return gs.shrinkGroup(ctx, s, v, max(v.desired-s.surplus, want, v.min), want-present)
 		}
+		if id := s.undescribed(v); id != "" && s.surplus > 0 { // it may have come for a claim that was given up
+			return &cloud.Error{Kind: cloud.Throttled, After: time.Second, Err: fmt.Errorf("EC2 does not describe member %s of group %s yet", id, s.name)}
+		}
 		s.surplus = 0
 		now := gs.aws.Clock.Now()
 		s.markCounted(open, now) // somebody else had it grow already
