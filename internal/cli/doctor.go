@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/fleet"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/quota"
@@ -241,23 +242,33 @@ func surveyCluster(ctx context.Context, f doctorFlags, m *manifests.Set, in *doc
 	return name, survey.Skew, nil
 }
 
-// priceMachines gives the nodes that Cluster API has made, and that have no price of their own, the price of their MachineDeployment, if its management
-// cluster is this one. What can't be read is noted.
+// priceMachines gives the nodes that Cluster API has made, and that have no price of their own, the price of their MachineDeployment, and those without an
+// instance type that of its template, if its management cluster is this one. What can't be read is noted.
 func priceMachines(ctx context.Context, api clusterapi.API, m *manifests.Set, in *doctor.Input) {
-	prices := map[clusterapi.Config]map[string]string{}
+	offers := map[clusterapi.Config]map[string]clusterapi.NodeOffer{}
+	untyped := map[string]bool{}
+	for _, n := range m.Nodes() {
+		untyped[n.Name] = n.Labels[model.LabelInstanceType] == ""
+	}
 	for _, n := range m.Nodes() {
 		of := clusterapi.ClusterOf(n.Annotations)
-		if _, own := n.Annotations[model.AnnotationPrice]; own || of == (clusterapi.Config{}) {
+		if of == (clusterapi.Config{}) {
 			continue
 		}
-		if _, read := prices[of]; !read {
+		if _, read := offers[of]; !read {
 			var err error
-			if prices[of], err = clusterapi.NodePrices(ctx, of, api); err != nil { // the rest can be said without
+			if offers[of], err = clusterapi.NodeOffers(ctx, of, api, func(node string) bool { return untyped[node] }); err != nil { // the rest can be said without
 				in.Denied = append(in.Denied, doctor.Denied{Resource: "machines", Group: "cluster.x-k8s.io", Why: err.Error()})
 			}
 		}
-		if price, ok := prices[of][n.Name]; ok {
-			n.Annotations[model.AnnotationPrice] = price
+		offer := offers[of][n.Name]
+		if _, own := n.Annotations[model.AnnotationPrice]; !own && offer.Price != "" {
+			n.Annotations[model.AnnotationPrice] = offer.Price
+		}
+		for key, value := range map[string]string{model.LabelInstanceType: offer.Type, model.LabelZone: offer.Zone} {
+			if value != "" && n.Labels[key] == "" {
+				metav1.SetMetaDataLabel(&n.ObjectMeta, key, value)
+			}
 		}
 	}
 }

@@ -71,6 +71,7 @@ func (o *observed) read(ctx context.Context, prices *priceFlags, shown *progress
 	if err := watch.ReadOverview(ctx, o.client, o.board.Apply); err != nil {
 		return err
 	}
+	o.readMachines(ctx)
 	<-asked
 	return <-priced
 }

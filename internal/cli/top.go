@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/cloud/clusterapi"
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/watch"
 	"github.com/dovetail-sh/dovetail/internal/ledger"
@@ -191,6 +192,17 @@ func (o *observed) follow(ctx context.Context, f *priceFlags) error {
 	}
 	watch.Overview(ctx, o.client, o.board.Apply)
 	go func() {
+		for pause := machinesSoon; ctx.Err() == nil; {
+			select {
+			case <-ctx.Done():
+			case <-time.After(pause):
+				if pause = machinesSoon; o.readMachines(ctx) {
+					pause = oncePerMinute
+				}
+			}
+		}
+	}()
+	go func() {
 		for ctx.Err() == nil {
 			pause := ledgerPause
 			if o.readLedger(ctx) {
@@ -203,6 +215,36 @@ func (o *observed) follow(ctx context.Context, f *priceFlags) error {
 		}
 	}()
 	return nil
+}
+
+// machinesSoon is how often it is looked whether there are nodes of Cluster API.
+const machinesSoon = 5 * time.Second
+
+// readMachines reads what the MachineDeployments of Cluster API's nodes say of them, and reports whether there are such nodes. What can't be read is said.
+func (o *observed) readMachines(ctx context.Context) bool {
+	var nodes map[string]map[string]bool
+	o.board.Apply(func(b *top.Board) { nodes = b.ClusterAPINodes() })
+	offers, text := map[string]top.Offer{}, ""
+	for cluster, untyped := range nodes {
+		of, err := clusterapi.ReadConfig(cluster)
+		if err != nil {
+			continue // the annotations name none
+		}
+		limited, cancel := context.WithTimeout(ctx, oncePerMinute)
+		found, err := clusterapi.NodeOffers(limited, of, o.client, func(node string) bool { return untyped[node] })
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			text = err.Error()
+		}
+		for name, x := range found {
+			offers[name] = top.Offer{Type: x.Type, Zone: x.Zone, Micro: model.AnnotatedPriceMicro(map[string]string{model.AnnotationPrice: x.Price})}
+		}
+	}
+	o.board.Apply(func(b *top.Board) {
+		b.SetOffers(offers)
+		b.SetProblem("machines", text)
+	})
+	return len(nodes) > 0
 }
 
 // readPrices reads the catalog and the price file.

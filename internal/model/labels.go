@@ -34,6 +34,9 @@ const (
 
 	// AnnotationPrice on a node, or on a MachineDeployment of Cluster API, is what a node costs in dollars an hour.
 	AnnotationPrice = "dovetail.sh/price-per-hour"
+	// AnnotationClusterName and AnnotationClusterNamespace on a node name the Cluster object of Cluster API that it belongs to.
+	AnnotationClusterName      = "cluster.x-k8s.io/cluster-name"
+	AnnotationClusterNamespace = "cluster.x-k8s.io/cluster-namespace"
 
 	// AnnotationReserved is "true" on a claim whose node is kept for the pods planned for it.
 	AnnotationReserved = "dovetail.sh/reserved"

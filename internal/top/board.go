@@ -22,6 +22,7 @@ type Board struct {
 	prices      Prices
 	priced      map[offering]priced // prices that were looked up before
 	nodes       map[string]*Node
+	offers      map[string]Offer // by name of the node
 	claims      map[string]*Claim
 	claimOf     map[string]string // name of the claim by name of its node
 	pools       map[string]*Pool
@@ -177,6 +178,24 @@ func (b *Board) SetSigns(from string, a []Autoscaler) { b.signs[from] = a }
 
 // SetSkew says how far the clock that View is called with is ahead of the API server's.
 func (b *Board) SetSkew(d time.Duration) { b.skew = d }
+
+// SetOffers says what is known of nodes elsewhere, by name.
+func (b *Board) SetOffers(offers map[string]Offer) { b.offers = offers }
+
+// ClusterAPINodes returns the nodes that belong to a Cluster object, by its namespace and name, and whether each has no instance type of its own.
+func (b *Board) ClusterAPINodes() map[string]map[string]bool {
+	out := map[string]map[string]bool{}
+	for _, n := range b.nodes {
+		if n.ClusterAPI == "" {
+			continue
+		}
+		if out[n.ClusterAPI] == nil {
+			out[n.ClusterAPI] = map[string]bool{}
+		}
+		out[n.ClusterAPI][n.Name] = n.Type == ""
+	}
+	return out
+}
 
 // SetProblem says why something can't be shown; an empty text: it can again. what is the kind of object, or what was tried.
 func (b *Board) SetProblem(what, text string) {

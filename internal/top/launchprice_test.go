@@ -33,3 +33,27 @@ func TestLaunchPrice(t *testing.T) {
 		}
 	}
 }
+
+// TestOffers: a node of Cluster API has the instance type, the zone and the price that its MachineDeployment says, if it says none itself.
+func TestOffers(t *testing.T) {
+	b := NewBoard(Cluster{}, testPrices)
+	own := map[string]string{"dovetail.sh/price-per-hour": "0.07"}
+	b.SetNode(&Node{Name: "one", Ready: "True", ClusterAPI: "default/workload"})
+	b.SetNode(&Node{Name: "two", Type: "cx42", Ready: "True", ClusterAPI: "default/workload"})
+	b.SetNode(&Node{Name: "three", Type: "cx42", Ready: "True", ClusterAPI: "default/workload", Annotations: own})
+	b.SetNode(&Node{Name: "four", Type: "cx42", Ready: "True"})
+	if have := b.ClusterAPINodes(); len(have) != 1 || len(have["default/workload"]) != 3 || !have["default/workload"]["one"] || have["default/workload"]["two"] {
+		t.Errorf("have %v, want three nodes of one Cluster, the first without a type", have)
+	}
+	b.SetOffers(map[string]Offer{"one": {Type: "m5.large", Zone: "us-east-1a"}, "two": {Micro: 50_000}, "three": {Micro: 60_000}})
+	listed, _ := testPrices.Find("m5.large", "us-east-1a", "on-demand")
+	v := b.View(now)
+	if v.Total.Micro != listed.Micro+50_000+70_000 || v.Total.Unpriced != 1 {
+		t.Errorf("%d micro-dollars, %d nodes without a price, want %d and 1", v.Total.Micro, v.Total.Unpriced, listed.Micro+50_000+70_000)
+	}
+	for _, r := range v.Nodes {
+		if r.Name == "one" && (r.Type != "m5.large" || r.Zone != "us-east-1a") {
+			t.Errorf("have %+v, want the type and zone of its template", r)
+		}
+	}
+}

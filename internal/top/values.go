@@ -34,6 +34,13 @@ type Node struct {
 	Cordoned     bool              // spec.unschedulable
 	Taints       []model.Taint     // without the one that Cordoned stands for
 	Annotations  map[string]string // those that an autoscaler reads or writes
+	ClusterAPI   string            // namespace and name of the Cluster object that it belongs to; empty: none
+}
+
+// Offer is what is known of a node elsewhere than on it and its NodeClaim.
+type Offer struct {
+	Type, Zone string
+	Micro      int64 // its price in micro-dollars an hour; 0: not known
 }
 
 // Claim is a NodeClaim.

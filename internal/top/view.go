@@ -136,13 +136,17 @@ func (b *Board) View(local time.Time) *View {
 	other, launched := false, 0
 	annotated := 0
 	add := func(r NodeRow, c *Claim, annotations map[string]string) {
+		offer := b.offers[r.Name]
+		if r.Type == "" {
+			r.Type, r.Zone = offer.Type, cmp.Or(r.Zone, offer.Zone)
+		}
 		if p := b.price(r.Type, r.Zone, r.CapacityType); p.known {
 			r.Price, r.Priced = p.Price, true
 			other = other || p.Other
 		} else if c != nil && c.LaunchMicro > 0 {
 			r.Price, r.Priced = Price{Micro: c.LaunchMicro}, true
 			launched++
-		} else if micro := model.AnnotatedPriceMicro(annotations); micro > 0 {
+		} else if micro := cmp.Or(model.AnnotatedPriceMicro(annotations), offer.Micro); micro > 0 {
 			r.Price, r.Priced = Price{Micro: micro}, true
 			annotated++
 		} else if r.Type != "" {
@@ -370,7 +374,7 @@ const (
 const clockTolerance = 5 * time.Second
 
 // note says what the figures rest on: unknown counts the nodes without a price by instance type, other tells that prices are of another zone, launched
-// counts the nodes whose price is that of their NodeClaim, annotated those whose price is that of their own annotation.
+// counts the nodes whose price is that of their NodeClaim, annotated those whose price is that of their own annotation or of their MachineDeployment's.
 func (v *View) note(unknown map[string]int, other bool, launched, annotated int) {
 	say := func(text string) { v.Notes = append(v.Notes, text) }
 	if v.Prices.Name != "" {

@@ -4,33 +4,38 @@
 package clusterapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Annotations that Cluster API sets on nodes.
-const (
-	annotationClusterName      = apiGroup + "/cluster-name"
-	annotationClusterNamespace = apiGroup + "/cluster-namespace"
-)
-
 // ClusterOf returns the Cluster object that a node with these annotations belongs to; empty: to none.
 func ClusterOf(annotations map[string]string) Config {
-	c := Config{Namespace: annotations[annotationClusterNamespace], Name: annotations[annotationClusterName]}
+	c := Config{Namespace: annotations[model.AnnotationClusterNamespace], Name: annotations[model.AnnotationClusterName]}
 	if c.Namespace == "" || c.Name == "" {
 		return Config{}
 	}
 	return c
 }
 
-// NodePrices returns what annotations model.AnnotationPrice of the objects that have Machines say of their nodes, by the name of the node; nil if the management
-// cluster is another one.
-func NodePrices(ctx context.Context, c Config, api API) (map[string]string, error) {
+// NodeOffer is what the object that has a node's Machine says of the node.
+type NodeOffer struct {
+	Price      string // by annotation model.AnnotationPrice; empty: it says none
+	Type, Zone string // by the template; empty: not asked for, or it says none
+}
+
+// NodeOffers returns what the objects that have Machines say of their nodes, by the name of the node; nil if the management cluster is another one. Templates are
+// read of nodes that untyped says have no label for their instance type. The error may be of one template: what else is known is returned with it.
+func NodeOffers(ctx context.Context, c Config, api API, untyped func(node string) bool) (map[string]NodeOffer, error) {
 	s := newServer(c, api, cloud.Wall{}, slog.New(slog.DiscardHandler))
 	groups, err := s.listGroups(ctx)
 	var refused *nodegroups.CallError
@@ -44,17 +49,31 @@ func NodePrices(ctx context.Context, c Config, api API) (map[string]string, erro
 	if err != nil {
 		return nil, err
 	}
-	out := map[string]string{}
-	for name, g := range groups {
-		price, ok := g.object.Metadata.Annotations[model.AnnotationPrice]
-		if !ok {
-			continue
-		}
+	out := map[string]NodeOffer{}
+	var failed error
+	for _, name := range slices.Sorted(maps.Keys(groups)) {
+		o := groups[name].object
+		var labels map[string]string // of the template; nil: not read
 		for i := range machines[name] {
-			if node := machines[name][i].Status.NodeRef.Name; node != "" {
-				out[node] = price
+			node := machines[name][i].Status.NodeRef.Name
+			if node == "" {
+				continue
+			}
+			offer := NodeOffer{Price: o.Metadata.Annotations[model.AnnotationPrice]}
+			if untyped(node) {
+				if labels == nil {
+					infra, _, err := s.infrastructure(ctx, o)
+					failed = cmp.Or(failed, err)
+					d := &describer{annotations: o.Metadata.Annotations, node: &corev1.Node{}}
+					d.labels(o, infra)
+					labels = d.node.Labels
+				}
+				offer.Type, offer.Zone = labels[model.LabelInstanceType], labels[model.LabelZone]
+			}
+			if offer != (NodeOffer{}) {
+				out[node] = offer
 			}
 		}
 	}
-	return out, nil
+	return out, failed
 }

@@ -57,6 +57,9 @@ func (o *overview) node(n *corev1.Node) *top.Node {
 		CapacityType: o.texts.of(model.CapacityTypeOf(n.Labels)), Created: n.CreationTimestamp.Time, Deleting: timeOf(n.DeletionTimestamp),
 		Allocatable: amountsOf(n.Status.Allocatable), Pods: translate.AmountOf(*n.Status.Allocatable.Pods()), Cordoned: n.Spec.Unschedulable && !slices.ContainsFunc(n.Spec.Taints, translate.IsCordonOwner),
 	}
+	if name := n.Annotations[model.AnnotationClusterName]; name != "" {
+		out.ClusterAPI = o.texts.of(n.Annotations[model.AnnotationClusterNamespace] + "/" + name)
+	}
 	for i := range n.Status.Conditions {
 		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady {
 			if out.Ready = string(c.Status); c.Status != corev1.ConditionTrue {
