@@ -339,7 +339,7 @@ func TestLateMachineOfBadTemplate(t *testing.T) {
 	})
 }
 
-// TestHealthCheck: somebody else, as a MachineHealthCheck does, has a machine replaced that is not healthy, and so do we, one after the other or at once: no group
+// TestHealthCheck: somebody else, as health checks of Cluster API do, has a machine replaced that is not healthy, and so do we, one after the other or at once: no group
 // is to have more machines than there are claims, and a claim for the pods of the node gets the machine that comes in its place.
 func TestHealthCheck(t *testing.T) {
 	for _, order := range []string{"they alone", "they, then we", "we, then they", "at once"} {
