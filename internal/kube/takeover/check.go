@@ -32,11 +32,14 @@ type Finding struct {
 	Mend string // the command that mends it; empty: nothing is to be mended
 }
 
-// poolRights are what handing over needs, as GROUP/RESOURCE and verbs.
-var poolRights = []struct {
+// right is what handing over needs to be allowed. A resource may have a subresource after a slash.
+type right struct {
 	group, resource string
 	verbs           []string
-}{
+}
+
+// poolRights are what handing pools over needs.
+var poolRights = []right{
 	{karpv1.Group, "nodepools", []string{"get", "list", "create", "patch", "delete"}},
 	{karpv1.Group, "nodeclaims", []string{"get", "list", "create", "patch", "delete"}},
 	{karpv1.Group, "nodeclaims/status", []string{"patch"}},
@@ -91,15 +94,9 @@ func (t *NodePools) Check(ctx context.Context, pools []string, own client.Lease,
 	if len(out) > 0 {
 		return out, nil
 	}
-	missing, err := t.missingRights(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range missing {
-		out = append(out, Finding{Text: "You may not " + m + ".", Mend: "kubectl create clusterrolebinding dovetail-takeover --clusterrole=cluster-admin --user=YOU (as an administrator)"})
-	}
-	if len(missing) > 0 {
-		return out, nil // what follows reads what may not be read
+	missing, err := missingRights(ctx, t.Client, poolRights, t.Namespace)
+	if err != nil || len(missing) > 0 {
+		return missing, err // what follows reads what may not be read
 	}
 	out = append(out, Finding{OK: true, Text: "You have all required permissions."})
 	Live, err := t.liveLeases(ctx, others, release)
@@ -124,14 +121,10 @@ func (t *NodePools) Check(ctx context.Context, pools []string, own client.Lease,
 		out = append(out, Finding{OK: true, Text: "No other autoscaler is running."})
 	}
 	if !release {
-		named, err := t.Client.LeasesNamed(ctx, []string{own.Name})
-		if err != nil {
+		if held, err := isHeld(ctx, t.Client, own); err != nil {
 			return nil, err
-		}
-		named = slices.DeleteFunc(named, func(l coordinationv1.Lease) bool { return l.Namespace != own.Namespace })
-		if len((client.Sightings{}).Live(named, client.Lease{}, time.Now())) == 0 {
-			out = append(out, Finding{Text: "No Dovetail controller holds lease " + own.Namespace + "/" + own.Name + ": nothing would launch nodes for the NodePool.",
-				Mend: "helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace " + t.chartValues(ctx, pools) + ". If it runs with --leader-elect=false, use --no-controller-check"})
+		} else if !held {
+			out = append(out, noController(own, "launch nodes for the NodePool", t.chartValues(ctx, pools)))
 		}
 	}
 	entries, err := t.entries(ctx)
@@ -260,33 +253,45 @@ func (t *NodePools) checkPool(ctx context.Context, name string, begun, release b
 	return out, nil
 }
 
-// missingRights are the rights that this identity lacks, as "delete nodepools.karpenter.sh".
-func (t *NodePools) missingRights(ctx context.Context) ([]string, error) {
-	var out []string
-	for _, r := range poolRights {
+// missingRights are findings for the rights that this identity lacks; those on ConfigMaps in a namespace.
+func missingRights(ctx context.Context, c *client.Client, rights []right, namespace string) (out []Finding, err error) {
+	for _, r := range rights {
 		resource, sub, _ := strings.Cut(r.resource, "/")
+		name := strings.TrimSuffix(resource+"."+r.group, ".")
+		if sub != "" {
+			name += " (" + sub + ")"
+		}
 		for _, verb := range r.verbs {
 			attributes := &authorizationv1.ResourceAttributes{Group: r.group, Resource: resource, Subresource: sub, Verb: verb}
 			if resource == "configmaps" {
-				attributes.Namespace = t.Namespace
+				attributes.Namespace = namespace
 			}
-			ok, err := t.Client.May(ctx, attributes)
+			ok, err := c.May(ctx, attributes)
 			if err != nil {
 				return nil, err
 			}
 			if !ok {
-				name := r.resource
-				if r.group != "" {
-					name = resource + "." + r.group
-					if sub != "" {
-						name += " (" + sub + ")"
-					}
-				}
-				out = append(out, verb+" "+name)
+				out = append(out, Finding{Text: "You may not " + verb + " " + name + ".", Mend: "kubectl create clusterrolebinding dovetail-takeover --clusterrole=cluster-admin --user=YOU (as an administrator)"})
 			}
 		}
 	}
 	return out, nil
+}
+
+// isHeld reports whether somebody holds a lease.
+func isHeld(ctx context.Context, c *client.Client, own client.Lease) (bool, error) {
+	named, err := c.LeasesNamed(ctx, []string{own.Name})
+	if err != nil {
+		return false, err
+	}
+	named = slices.DeleteFunc(named, func(l coordinationv1.Lease) bool { return l.Namespace != own.Namespace })
+	return len((client.Sightings{}).Live(named, client.Lease{}, time.Now())) > 0, nil
+}
+
+// noController is the finding that no Dovetail controller holds its lease, with what nobody would do and the chart's values.
+func noController(own client.Lease, what, values string) Finding {
+	return Finding{Text: "No Dovetail controller holds lease " + own.Namespace + "/" + own.Name + ": nothing would " + what + ".",
+		Mend: "helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace " + values + ". If it runs with --leader-elect=false, use --no-controller-check"}
 }
 
 // liveLeases are the leases of other autoscalers that are renewed, for people. With patience leases are watched until

@@ -8,11 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
@@ -28,10 +25,7 @@ const (
 )
 
 // groupRights are what handing groups over needs.
-var groupRights = []struct {
-	group, resource string
-	verbs           []string
-}{
+var groupRights = []right{
 	{dovetailv1alpha1.Group, "nodegroupclasses", []string{"get", "list"}},
 	{karpv1.Group, "nodepools", []string{"get", "list", "patch"}},
 	{karpv1.Group, "nodeclaims", []string{"get", "list", "patch", "delete"}},
@@ -43,7 +37,7 @@ var groupRights = []struct {
 // Check says what is in the way of handing the groups of a class over, and what is well. Nothing is changed. own is the
 // lease of Dovetail's controller, others the names of those of other autoscalers; release is the way back.
 func (t *NodeGroups) Check(ctx context.Context, class string, own client.Lease, others []string, release bool) ([]Finding, error) {
-	missing, err := t.missingGroupRights(ctx)
+	missing, err := missingRights(ctx, t.Client, groupRights, "")
 	if err != nil || len(missing) > 0 {
 		return missing, err // what follows reads what may not be read
 	}
@@ -60,47 +54,16 @@ func (t *NodeGroups) Check(ctx context.Context, class string, own client.Lease, 
 	if err != nil {
 		return nil, err
 	}
-	if f, err := t.checkController(ctx, own); err != nil {
+	if held, err := isHeld(ctx, t.Client, own); err != nil {
 		return nil, err
-	} else if f != nil {
-		out = append(out, *f)
+	} else if !held {
+		out = append(out, noController(own, "scale the groups", t.Terms.Chart))
 	}
 	if release {
 		return out, nil
 	}
 	scaled, err := t.checkClusterAutoscaler(ctx, h, Live)
 	return append(out, scaled...), err
-}
-
-// missingGroupRights are findings for the rights that this identity lacks.
-func (t *NodeGroups) missingGroupRights(ctx context.Context) (out []Finding, err error) {
-	for _, r := range groupRights {
-		for _, verb := range r.verbs {
-			ok, err := t.Client.May(ctx, &authorizationv1.ResourceAttributes{Group: r.group, Resource: r.resource, Verb: verb})
-			if err != nil {
-				return nil, err
-			}
-			if !ok {
-				name := strings.TrimSuffix(r.resource+"."+r.group, ".")
-				out = append(out, Finding{Text: "You may not " + verb + " " + name + ".", Mend: "kubectl create clusterrolebinding dovetail-takeover --clusterrole=cluster-admin --user=YOU (as an administrator)"})
-			}
-		}
-	}
-	return out, nil
-}
-
-// checkController is a finding where no Dovetail controller holds its lease; nil: one does.
-func (t *NodeGroups) checkController(ctx context.Context, own client.Lease) (*Finding, error) {
-	named, err := t.Client.LeasesNamed(ctx, []string{own.Name})
-	if err != nil {
-		return nil, err
-	}
-	named = slices.DeleteFunc(named, func(l coordinationv1.Lease) bool { return l.Namespace != own.Namespace })
-	if len((client.Sightings{}).Live(named, client.Lease{}, time.Now())) > 0 {
-		return nil, nil
-	}
-	return &Finding{Text: "No Dovetail controller holds lease " + own.Namespace + "/" + own.Name + ": nothing would scale the groups.",
-		Mend: "helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace " + t.Terms.Chart + ". If it runs with --leader-elect=false, use --no-controller-check"}, nil
 }
 
 // checkClass says what is wrong with a class, its groups and its NodePools.
