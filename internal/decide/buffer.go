@@ -79,7 +79,7 @@ func (v virtualPods) resized(b *model.Buffer, least, most int) virtualPods {
 			count++
 		}
 	}
-	count = min(max(count, least), most)
+	count = max(0, min(max(count, least), most))
 	if len(v.pods) > count {
 		v.at = slices.Clone(v.at)
 		for i := count; i < len(v.at); i++ { // places of pods that are no more go to those that have none

@@ -126,7 +126,7 @@ func podOf(namespace string, template *corev1.PodTemplateSpec) *corev1.Pod {
 func bufferReplicas(s *bufferv1beta1.CapacityBufferSpec, workload int32, requests corev1.ResourceList) int {
 	want, said := int64(0), false
 	if s.Replicas != nil {
-		want, said = int64(*s.Replicas), true
+		want, said = max(0, int64(*s.Replicas)), true
 	}
 	if s.Percentage != nil && s.ScalableRef != nil {
 		want, said = max(want, (int64(workload)*int64(*s.Percentage)+99)/100), true

@@ -50,6 +50,8 @@ func TestBufferReplicas(t *testing.T) {
 	for spec, want := range map[string]int{
 		`{podTemplateRef: {name: p}, replicas: 3}`:                                                    3,
 		`{podTemplateRef: {name: p}, replicas: 0}`:                                                    0,
+		`{podTemplateRef: {name: p}, replicas: -1}`:                                                   0,
+		`{scalableRef: {apiGroup: apps, kind: Deployment, name: d}, percentage: -20}`:                 0,
 		`{podTemplateRef: {name: p}, limits: {cpu: "2"}}`:                                             4,
 		`{podTemplateRef: {name: p}, limits: {cpu: "2", memory: 2500Mi}}`:                             2,
 		`{podTemplateRef: {name: p}, replicas: 9, limits: {cpu: 1200m}}`:                              2,

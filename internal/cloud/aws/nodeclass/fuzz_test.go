@@ -64,6 +64,46 @@ func FuzzUserData(f *testing.F) {
 	})
 }
 
+// TestReservedByEviction: what must stay free is taken off allocatable by evictionHard alone, and 100% switches a signal off.
+func TestReservedByEviction(t *testing.T) {
+	capacity := model.Resources{4000, 16 << 30, 20 << 30, 110}
+	reserved := func(spec string) (memory, storage int64) {
+		k, err := readKubeletConfig([]byte(spec))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := k.ReservedResources(capacity)
+		return r.At(model.Memory), r.At(model.EphemeralStorage)
+	}
+	memory, storage := reserved(`{"evictionHard":{"memory.available":"0","nodefs.available":"0"}}`)
+	for spec, more := range map[string][2]int64{
+		`{}`: {100 << 20, 2 << 30},
+		`{"evictionHard":{"memory.available":"25%","nodefs.available":"1Gi"}}`:                  {4 << 30, 1 << 30},
+		`{"evictionHard":{"memory.available":"100%","nodefs.available":"100%"}}`:                {0, 0},
+		`{"evictionSoft":{"memory.available":"25%","nodefs.available":"50%"}}`:                  {100 << 20, 2 << 30},
+		`{"evictionHard":{"memory.available":"1Gi"},"evictionSoft":{"memory.available":"2Gi"}}`: {1 << 30, 2 << 30},
+	} {
+		if m, s := reserved(spec); m-memory != more[0] || s-storage != more[1] {
+			t.Errorf("%s: %d bytes of memory and %d of storage must stay free, want %v", spec, m-memory, s-storage, more)
+		}
+	}
+}
+
+// TestKubeletMistakes: an error names the field, the value and what is accepted.
+func TestKubeletMistakes(t *testing.T) {
+	for spec, want := range map[string]string{
+		`{"systemReserved":{"memory":1}}`:              `spec.kubelet.systemReserved.memory: 1: need a string; write it in quotes`,
+		`{"kubeReserved":["cpu"]}`:                     `spec.kubelet.kubeReserved: need a map of names to quantities, found ["cpu"]`,
+		`{"systemReserved":{"memory":"-1Gi"}}`:         `spec.kubelet.systemReserved.memory: "-1Gi": must not be negative`,
+		`{"evictionHard":{"memory.available":"-1Gi"}}`: `spec.kubelet.evictionHard.memory.available: "-1Gi": must not be negative`,
+		`{"evictionHard":{"memory.available":"120%"}}`: `spec.kubelet.evictionHard.memory.available: "120%": need a quantity or a percentage from 0% to 100%`,
+	} {
+		if _, err := readKubeletConfig([]byte(spec)); err == nil || err.Error() != want {
+			t.Errorf("%s: %v\nwant %s", spec, err, want)
+		}
+	}
+}
+
 // FuzzKubeletConfig: whatever spec.kubelet is, it is refused with its field, or what it keeps from pods is no less
 // than nothing.
 func FuzzKubeletConfig(f *testing.F) {

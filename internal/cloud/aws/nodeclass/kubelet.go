@@ -55,6 +55,17 @@ func readKubeletConfig(raw []byte) (*KubeletConfig, error) {
 	if err := json.Unmarshal(raw, &k.fields); err != nil {
 		return nil, fmt.Errorf("spec.kubelet: %w", err)
 	}
+	for _, field := range []string{fieldKubeReserved, fieldSystemReserved, "evictionHard", "evictionSoft"} {
+		m, ok := k.fields[field].(map[string]any)
+		if v := k.fields[field]; v != nil && !ok {
+			return nil, fmt.Errorf("spec.kubelet.%s: need a map of names to quantities, found %s", field, jsonOf(v))
+		}
+		for _, key := range slices.Sorted(maps.Keys(m)) {
+			if _, ok := m[key].(string); !ok {
+				return nil, fmt.Errorf("spec.kubelet.%s.%s: %s: need a string; write it in quotes", field, key, jsonOf(m[key]))
+			}
+		}
+	}
 	wire := struct {
 		*KubeletConfig
 		MaxPods json.RawMessage `json:"maxPods"`
@@ -102,12 +113,27 @@ func readKubeletConfig(raw []byte) (*KubeletConfig, error) {
 	return k, nil
 }
 
-// parseAmount reads a quantity of a resource or eviction signal, or where percent is allowed a share of the whole.
+// jsonOf is a value that was decoded from JSON, as it was written.
+func jsonOf(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(text)
+}
+
+// parseAmount reads a quantity of a resource or eviction signal, or if percent is allowed a share of the whole. A share of 100% switches
+// the signal off, so it is 0.
 func parseAmount(key, text string, whole int64, percent bool) (int64, error) {
 	if digits, ok := strings.CutSuffix(text, "%"); ok {
 		p, err := strconv.ParseFloat(digits, 64)
-		if !percent || err != nil || !(p >= 0 && p <= 100) { // NaN is neither
-			return 0, fmt.Errorf("need a quantity")
+		switch {
+		case !percent:
+			return 0, fmt.Errorf("need a quantity, not a percentage")
+		case err != nil || !(p >= 0 && p <= 100): // NaN is neither
+			return 0, fmt.Errorf("need a quantity or a percentage from 0%% to 100%%")
+		case p == 100:
+			return 0, nil
 		}
 		return int64(float64(whole) * p / 100), nil
 	}
@@ -115,14 +141,12 @@ func parseAmount(key, text string, whole int64, percent bool) (int64, error) {
 	if strings.HasPrefix(key, "memory") || strings.HasPrefix(key, "nodefs") || strings.HasPrefix(key, "imagefs") || key == "pid" {
 		unit = "memory" // bytes or pieces, both without a fraction
 	}
-	v, err := catalog.ParseQuantity(unit, text)
-	if err != nil {
-		return 0, err
+	if positive, ok := strings.CutPrefix(text, "-"); ok {
+		if _, err := catalog.ParseQuantity(unit, positive); err == nil {
+			return 0, fmt.Errorf("must not be negative")
+		}
 	}
-	if v < 0 {
-		return 0, fmt.Errorf("must not be below 0")
-	}
-	return v, nil
+	return catalog.ParseQuantity(unit, text)
 }
 
 // amountOrZero is parseAmount for what was checked before.
@@ -164,8 +188,8 @@ func reservedMilliCPU(cpus int64) int64 {
 	return hundredthsOfMilli / 100
 }
 
-// ReservedResources is what pods can't use of a machine's capacity: what is kept for the kubelet and for the system,
-// and what must stay free lest pods are evicted.
+// ReservedResources is what pods can't use of a machine's capacity: what is kept for the kubelet and for the system, and what must stay
+// free by evictionHard. The kubelet takes nothing off allocatable for evictionSoft.
 func (k *KubeletConfig) ReservedResources(capacity model.Resources) model.Resources {
 	pods, storage, memory := capacity.At(model.Pods), capacity.At(model.EphemeralStorage), capacity.At(model.Memory)
 	kube := map[string]int64{"cpu": reservedMilliCPU(capacity.At(model.CPU) / 1000), "memory": (255 + 11*pods) * catalogue.MiB, "ephemeral-storage": catalogue.GiB}
@@ -184,9 +208,6 @@ func (k *KubeletConfig) ReservedResources(capacity model.Resources) model.Resour
 		most := standard
 		if text, ok := k.EvictionHard[signal]; ok {
 			most = amountOrZero(signal, text, whole)
-		}
-		if text, ok := k.EvictionSoft[signal]; ok {
-			most = max(most, amountOrZero(signal, text, whole))
 		}
 		return most
 	}
