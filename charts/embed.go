@@ -9,9 +9,11 @@ package charts
 import (
 	"bytes"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 )
 
 //go:embed dovetail/crds/*.yaml dovetail/rights/*.yaml dovetail/optional/*.yaml dovetail/shadow/*.yaml
@@ -53,6 +55,19 @@ func Manifests(landing string, optional ...string) ([]byte, error) {
 		names = append(names, "dovetail/optional/"+name+".yaml")
 	}
 	return join(names)
+}
+
+// Definition is the CustomResourceDefinition of a kind as YAML; nil if there is none of it here.
+func Definition(group, kind string) ([]byte, error) {
+	plural := strings.ToLower(kind) + "s"
+	if strings.HasSuffix(kind, "s") {
+		plural = strings.ToLower(kind) + "es"
+	}
+	data, err := files.ReadFile("dovetail/crds/" + group + "_" + plural + ".yaml")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
 }
 
 // ShadowManifests is what a controller with --mode=shadow needs, in the order in which to apply it: its identity, and

@@ -40,6 +40,7 @@ record, kube/manifests < replay/recording < cli
 model < top < top/screen, web
 decide, verify < approve < doctor, controller, cli
 kube/translate < convert < cli
+charts < kube/manifests
 decide < explain < doctor, controller/answer
 decide < doctor < report
 decide < expander

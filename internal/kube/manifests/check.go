@@ -25,7 +25,8 @@ import (
 )
 
 // check looks at an object that no API server has seen for what one would refuse and what would change a plan: it answers the path of
-// the first field that is wrong, and why. It is no replacement for an API server's validation.
+// the first field that is wrong, and why. Of Kubernetes' own kinds it is no replacement for an API server's validation. Custom kinds are
+// also checked by their schemas (see checkSchema), so here they are asked for what a schema can't say, or says as a regular expression.
 func check(obj runtime.Object) (field, why string) {
 	c := &checker{}
 	switch o := obj.(type) {
@@ -58,9 +59,6 @@ func check(obj runtime.Object) (field, why string) {
 		c.pool(o)
 	case *karpv1.NodeClaim:
 		c.amounts("spec.resources.requests", o.Spec.Resources.Requests)
-		for i := range o.Spec.Requirements {
-			c.requirement(fmt.Sprintf("spec.requirements[%d]", i), &o.Spec.Requirements[i])
-		}
 	case *karpv1alpha1.NodeOverlay:
 		c.field, c.why = translate.CheckNodeOverlay(o)
 	case *awsv1alpha1.AWSNodeTemplate:
@@ -296,24 +294,8 @@ func (c *checker) podTerm(at string, t *corev1.PodAffinityTerm) {
 	c.selector(at+".namespaceSelector", t.NamespaceSelector)
 }
 
-func (c *checker) requirement(at string, r *karpv1.Requirement) {
-	if _, err := translate.Requirement(r); err != nil {
-		part := ".values"
-		if strings.Contains(err.Error(), "unknown operator") {
-			part = ".operator"
-		}
-		c.fail(at+part, "%s", short(err, translate.CanonicalLabel(r.Key)))
-	}
-}
-
 // pool asks the translation, which knows what a pool may not say.
 func (c *checker) pool(p *karpv1.NodePool) {
-	for i := range p.Spec.Template.Spec.Requirements {
-		c.requirement(fmt.Sprintf("spec.template.spec.requirements[%d]", i), &p.Spec.Template.Spec.Requirements[i])
-	}
-	if w := p.Spec.Weight; w != nil && (*w < 1 || *w > 100) {
-		c.fail("spec.weight", "must be between 1 and 100")
-	}
 	c.amounts("spec.limits", corev1.ResourceList(p.Spec.Limits))
 	m := (&translate.Translator{Table: state.NewResourceTable()}).NodePool(p)
 	if m.Ready {

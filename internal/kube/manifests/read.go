@@ -249,7 +249,7 @@ func (r *reader) object(raw json.RawMessage, path []any, h header, name string) 
 	if !ok {
 		return nil // of the meta kinds, such as Status
 	}
-	return r.keep(x, path, h, name, obj)
+	return r.keep(raw, x, path, h, name, obj)
 }
 
 // gang reads an object that declares a gang, of which only a few fields are looked at.
@@ -258,11 +258,11 @@ func (r *reader) gang(raw json.RawMessage, path []any, h header, name string) er
 	if err := u.UnmarshalJSON(raw); err != nil {
 		return r.undecodable(raw, path, name, func(b []byte) error { return u.UnmarshalJSON(b) }, err)
 	}
-	return r.keep(u, path, h, name, u)
+	return r.keep(raw, u, path, h, name, u)
 }
 
 // keep names an object as the API server would, checks it and takes it in.
-func (r *reader) keep(x metav1.Object, path []any, h header, name string, obj runtime.Object) error {
+func (r *reader) keep(raw json.RawMessage, x metav1.Object, path []any, h header, name string, obj runtime.Object) error {
 	if x.GetName() == "" && x.GetGenerateName() != "" {
 		k := h.Kind + " " + x.GetNamespace() + "/" + x.GetGenerateName()
 		x.SetName(x.GetGenerateName() + strconv.Itoa(r.m.generated[k]))
@@ -275,8 +275,17 @@ func (r *reader) keep(x metav1.Object, path []any, h header, name string, obj ru
 		x.SetNamespace(metav1.NamespaceDefault)
 	}
 	if x.GetUID() == "" {
-		if field, why := check(obj); why != "" && !r.m.unchecked {
-			return r.wrong(append(slices.Clip(path), parsePath(field)...), name, why)
+		if !r.m.unchecked {
+			field, why, err := checkSchema(schema.FromAPIVersionAndKind(h.APIVersion, h.Kind), raw)
+			if err != nil {
+				return r.wrong(path, name, err.Error())
+			}
+			if f, w := check(obj); w != "" && (why == "" || strings.HasPrefix(why, mustMatch)) {
+				field, why = f, w // says more than a regular expression
+			}
+			if why != "" {
+				return r.wrong(append(slices.Clip(path), parsePath(field)...), name, why)
+			}
 		}
 		x.SetUID(types.UID(fileUID + h.Kind + "/" + translate.Key(x)))
 	}
