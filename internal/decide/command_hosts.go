@@ -34,16 +34,21 @@ type commandHosts struct {
 	placements *placements
 }
 
-// hostsFor returns the real pods of candidates that a command gives to standing nodes, by claim. It returns nil if nothing is
-// reserved: pods are not bound by us, or the successors would preempt others instead of waiting to be bound. Nor is a node of a pod that
-// landing.SpreadRefusal keeps from being reserved.
+// binds reports whether the successors of pods that a command evicts together are bound to the standing nodes that it gives them. They are not
+// if the successor of one would preempt others instead of waiting to be bound, nor if landing.SpreadRefusal names one of them, even one that goes
+// to a new node: the taint of another's host could take the domain that it needs there.
+func (ch *commandHosts) binds(pods []*model.Pod) bool {
+	return ch.pol.Landing.Mode == landing.Bind && !ch.preemption.WhenMoved(pods) && landing.SpreadRefusal("", pods).Code == ""
+}
+
+// hostsFor returns the real pods of candidates that a command gives to standing nodes, by claim; nil if it binds none.
 func (ch *commandHosts) hostsFor(candidates []*disrupt.Candidate, on []solve.Assignment) podsByHost {
-	if ch.pol.Landing.Mode != landing.Bind || len(on) == 0 || ch.preemption.WhenMoved(disrupt.PodsOf(candidates)) {
+	if len(on) == 0 || !ch.binds(disrupt.PodsOf(candidates)) {
 		return nil
 	}
 	out := podsByHost{}
 	for _, a := range on {
-		if i := ch.FindNode(a.Node); i >= 0 && ch.ClaimOf(i) >= 0 && len(model.RealPods(a.Pods)) > 0 && landing.SpreadRefusal("", model.RealPods(a.Pods)).Code == "" {
+		if i := ch.FindNode(a.Node); i >= 0 && ch.ClaimOf(i) >= 0 && len(model.RealPods(a.Pods)) > 0 {
 			out[ch.Snapshot.Claims[ch.ClaimOf(i)].Name] = model.RealPods(a.Pods)
 		}
 	}

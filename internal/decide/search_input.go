@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -60,7 +59,7 @@ func (se *searchInput) input(allowDrifted bool) (*disrupt.Input, time.Time) {
 	nodes = se.buffers.subtract(nodes)
 	measured := se.startTimes()
 	in := &disrupt.Input{ResourceNames: se.Snapshot.ResourceNames, Nodes: nodes, Pools: se.candidates.groups.WithoutRefreshingGroups(se.purchases.pools()), GroupLeft: se.candidates.groups.RemovableByGroup(), Daemons: se.Snapshot.Daemons, Namespaces: se.Snapshot.Namespaces,
-		Minimum: se.candidates.guard.Minimum, Limits: se.purchases.limitUses(), BudgetLeft: map[string]int64{}, StartTimes: measured.startTimes, BootTime: measured.bootTime, BindsPods: se.pol.Landing.Mode == landing.Bind, PoolTotals: map[string]disrupt.PoolTotal{},
+		Minimum: se.candidates.guard.Minimum, Limits: se.purchases.limitUses(), BudgetLeft: map[string]int64{}, StartTimes: measured.startTimes, BootTime: measured.bootTime, Binds: se.hosts.binds, PoolTotals: map[string]disrupt.PoolTotal{},
 		WhyUnreservable: func(n *solve.NewNode) plan.Reason {
 			real := model.RealPods(n.Pods)
 			if len(real) == 0 {
@@ -71,7 +70,6 @@ func (se *searchInput) input(allowDrifted bool) (*disrupt.Input, time.Time) {
 			}
 			return se.preemption.ReservationRefusal(n.Pool, real)
 		}}
-	in.PreemptOthers = se.preemption.WhenMoved
 	for _, p := range se.Snapshot.Pools {
 		if paused := se.hosts.mem.pauses.Until(p.Name); se.Now.Before(paused) {
 			if in.PausedUntil == nil {

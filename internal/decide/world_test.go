@@ -99,6 +99,9 @@ func newWorld(t *rapid.T, loose bool) *world {
 		case kind == 4:
 			sel := model.NewRequirements(model.OneOf("app", fmt.Sprint("w", i)))
 			c.Spread = []model.SpreadConstraint{{TopologyKey: model.LabelZone, MaxSkew: 1, Hard: true, Selector: &sel}}
+			if rapid.Bool().Draw(t, "domains are counted by taints") { // so nothing is reserved for them
+				c.Spread[0].HonorTaints, c.Spread[0].MinDomains = true, 2
+			}
 		case kind == 2 && loose:
 			c.Tolerations = []model.Toleration{{Exists: true, Effect: model.NoSchedule}}
 		}

@@ -71,7 +71,7 @@ func (b *commandBuilder) build(set []*Candidate) (*Command, plan.Reason) {
 	b.steps += int64(len(pods))
 	mark := b.capacity.mark()
 	placed, rest := b.capacity.placePods(pods)
-	if len(placed) > 0 && !b.in.binds(pods) {
+	if len(placed) > 0 && !b.in.Binds(pods) {
 		if b.capacity.rollback(mark); len(rest) > 0 || !b.capacity.fitsHoweverPlaced(pods) {
 			placed, rest = nil, pods
 		}
@@ -129,7 +129,7 @@ func mergeByNode(list []solve.Assignment) (out []solve.Assignment) {
 func (b *commandBuilder) launchFor(cmd *Command, pods []*model.Pod) plan.Reason {
 	problem := b.newProblem(pods, nil)
 	if slices.ContainsFunc(pods, func(p *model.Pod) bool { return b.capacity.needsSolver(p.Class) }) {
-		problem.Nodes = b.nodesWithout(cmd.Candidates, b.in.binds(PodsOf(cmd.Candidates)))
+		problem.Nodes = b.nodesWithout(cmd.Candidates, b.in.Binds(PodsOf(cmd.Candidates)))
 	}
 	// Without a memory: what an earlier search knew must not change what this one finds.
 	res, _ := solve.Solve(problem, solve.Memory{}, b.solvePolicy)

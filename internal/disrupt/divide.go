@@ -20,9 +20,9 @@ import (
 // evicts to it. So a command is not divided when a part of it needs both.
 //
 // Pods that are placed with regard to other pods (spread, affinity, ports, volumes) keep all candidates that they leave
-// together. Where successors are not bound (Input.BindsPods), all that count on free capacity share it.
+// together. Where successors are not bound (Input.Binds), all that count on free capacity share it.
 func (s *search) divide(cmd *Command) []*Command {
-	if cmd.PodsOnExisting > 0 && !s.judge.in.binds(PodsOf(cmd.Candidates)) {
+	if cmd.PodsOnExisting > 0 && !s.judge.in.Binds(PodsOf(cmd.Candidates)) {
 		return []*Command{cmd}
 	}
 	parts := splitByGroup(cmd, s.groupCandidates(cmd))

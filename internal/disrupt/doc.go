@@ -34,7 +34,7 @@
 //
 //   - A voluntary command lowers the price of the cluster and saves more over Policy.Horizon than it costs. So with pods
 //     and prices frozen the commands end (contract 8).
-//   - Pods are counted on free capacity only where they are sure to get it: they are bound there (Input.BindsPods), or
+//   - Pods are counted on free capacity only where they are sure to get it: they are bound there (Input.Binds), or
 //     there is enough however kube-scheduler places them.
 //   - A budget that cannot be read allows nothing.
 //   - Every node that is kept has a reason that is true: remove that obstacle, and the check passes.

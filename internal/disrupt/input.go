@@ -45,20 +45,12 @@ type Input struct {
 	// PausedUntil is until when no replacement is launched, by pool; absent: one may be launched now.
 	PausedUntil map[string]time.Time
 
-	// BindsPods: successors of evicted pods are bound to the node that the command gives them, existing nodes included
-	// (contract 9). Without it kube-scheduler places them, and free capacity is counted on only where there is plenty.
-	BindsPods bool
-	// PreemptOthers reports whether successors of pods would preempt pods of lower priority while the nodes that they are
-	// to be bound to are closed to kube-scheduler. Such nodes are not reserved, as if BindsPods were false. nil: never.
-	PreemptOthers func([]*model.Pod) bool
+	// Binds reports whether the successors of pods that a command evicts together are bound to the nodes that it gives them, existing nodes
+	// included (contract 9). Otherwise kube-scheduler places them, and free capacity is counted on only where there is plenty.
+	Binds func([]*model.Pod) bool
 	// WhyUnreservable is why a replacement cannot be reserved for its pods (contract 9); an empty code: it can be.
 	// nil: all can be.
 	WhyUnreservable func(*solve.NewNode) plan.Reason
-}
-
-// binds reports whether successors of pods are bound to the nodes that a command gives them.
-func (in *Input) binds(pods []*model.Pod) bool {
-	return in.BindsPods && (in.PreemptOthers == nil || !in.PreemptOthers(pods))
 }
 
 // Scope is how far a search looks.

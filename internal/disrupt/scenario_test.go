@@ -579,7 +579,7 @@ func (x *scenario) rules(p *model.NodePool, list string) {
 }
 
 func (x *scenario) input() *Input {
-	in := &Input{ResourceNames: model.FixedNames(), BudgetLeft: map[string]int64{}, Scope: Wide, PoolTotals: map[string]PoolTotal{}, StartTimes: StartTimes{}, BindsPods: !x.unbound, ScaleUps: x.scaleUps}
+	in := &Input{ResourceNames: model.FixedNames(), BudgetLeft: map[string]int64{}, Scope: Wide, PoolTotals: map[string]PoolTotal{}, StartTimes: StartTimes{}, Binds: func([]*model.Pod) bool { return !x.unbound }, ScaleUps: x.scaleUps}
 	if x.unreservable {
 		in.WhyUnreservable = func(*solve.NewNode) plan.Reason { return plan.Reason{Code: plan.LandingOff} }
 	}
