@@ -269,7 +269,7 @@ upstream-performance: build ## Karpenter's own performance suite against Dovetai
 	@$(UPSTREAM) -suite performance -both $(ARGS)
 
 .PHONY: gen
-gen: ## regenerate the CRDs, the deep copies, the built-in catalogue and the command reference
+gen: ## regenerate the CRDs, the deep copies, the built-in catalog and the command reference
 	go tool -modfile=go.tools.mod controller-gen object:headerFile=api/gen/header.txt crd paths=./api/... output:crd:dir=charts/dovetail/crds
 	go run ./api/gen charts/dovetail/crds
 	go generate ./internal/...

@@ -181,7 +181,7 @@ func (c catalogue) resolve(r cloud.LaunchRequest) (machines.LaunchRequest, error
 	}
 	if cheapest == nil {
 		return out, &cloud.Error{Kind: cloud.Denied, Op: "launch", Object: r.ClaimName, Err: fmt.Errorf(
-			"catalogue %s has no offering for requirements %s that holds %s", c.name, describe(r), requestsOf(r.Requests))}
+			"catalog %s has no offering for requirements %s that holds %s", c.name, describe(r), requestsOf(r.Requests))}
 	}
 	sort.Strings(out.Zones)
 	sort.Strings(out.CapacityTypes)

@@ -27,7 +27,7 @@ const maxBody = 64 << 20
 func (s *Server) renderOfferings(c *catalog.Catalog) error {
 	b, err := json.Marshal(offeringList(c))
 	if err != nil {
-		return fmt.Errorf("encode catalogue %s: %w", c.Name, err)
+		return fmt.Errorf("encode catalog %s: %w", c.Name, err)
 	}
 	sum := sha256.Sum256(b)
 	s.offerings, s.offeringsTag = b, `"`+hex.EncodeToString(sum[:8])+`"`

@@ -260,7 +260,7 @@ func (m *Model) machine(id string, c choice, labels model.Labels, now time.Time)
 func (m *Model) Base(r machines.BaseNode, now time.Time) (*machines.Instance, *machines.Error) {
 	t := m.catalog.Find(r.InstanceType)
 	if t == nil {
-		return nil, &machines.Error{Kind: cloud.Denied, Message: fmt.Sprintf("instanceType: %q: not in catalogue %s", r.InstanceType, m.catalog.Name)}
+		return nil, &machines.Error{Kind: cloud.Denied, Message: fmt.Sprintf("instanceType: %q: not in catalog %s", r.InstanceType, m.catalog.Name)}
 	}
 	if r.Name == "" {
 		r.Name = "base-" + strings.ReplaceAll(r.InstanceType, ".", "-")

@@ -107,7 +107,7 @@ func (t *tx) defineGroup(in Group) (Group, error) {
 	}
 	for _, name := range types {
 		if t.catalog.Find(name) == nil {
-			return in, fmt.Errorf("group %s: instance type %q: not in catalogue %s; the launch template or instanceTypes has to name one", in.Name, name, t.catalog.Name)
+			return in, fmt.Errorf("group %s: instance type %q: not in catalog %s; the launch template or instanceTypes has to name one", in.Name, name, t.catalog.Name)
 		}
 	}
 	if len(in.Zones) == 0 {
@@ -140,7 +140,7 @@ func (t *tx) groupTemplate(in Group) (string, error) {
 	name := "group-" + in.Name
 	it := t.catalog.Find(in.InstanceTypes[0])
 	if it == nil {
-		return "", fmt.Errorf("group %s: instance type %q: not in catalogue %s", in.Name, in.InstanceTypes[0], t.catalog.Name)
+		return "", fmt.Errorf("group %s: instance type %q: not in catalog %s", in.Name, in.InstanceTypes[0], t.catalog.Name)
 	}
 	arch := "x86_64"
 	if it.Labels[model.LabelArch] == "arm64" {
