@@ -57,6 +57,11 @@ type infraObject struct {
 	Spec     struct {
 		ProviderID string `json:"providerID"`
 	} `json:"spec"`
+	Status struct {
+		Initialization struct {
+			Provisioned bool `json:"provisioned"`
+		} `json:"initialization"`
+	} `json:"status"`
 }
 
 // startInfra installs the provider and a Cluster "workload" in namespace default whose nodes are the sandbox's own.
@@ -202,11 +207,18 @@ func (p *kwokInfra) step(ctx context.Context, m *infraObject) error {
 			}
 		}
 		return p.s.Patch(ctx, at, `{"metadata":{"finalizers":null}}`)
-	case m.Spec.ProviderID != "" || hold || failed || !slices.ContainsFunc(m.Metadata.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Machine" }):
+	case m.Status.Initialization.Provisioned:
+		return nil
+	case m.Spec.ProviderID != "":
+		return p.s.Patch(ctx, at+"/status", `{"status":{"initialization":{"provisioned":true}}}`)
+	case hold || failed || !slices.ContainsFunc(m.Metadata.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Machine" }):
 		return nil // a MachineSet owns it first: who is killed before it makes the Machine makes another of both
 	case fails:
-		p.set(func() { p.failed[m.Metadata.Name] = true })
-		return p.s.Patch(ctx, at+"/status", `{"status":{"failureReason":"CreateError","failureMessage":"no capacity for `+template+`"}}`)
+		err := p.s.Patch(ctx, at+"/status", `{"status":{"failureReason":"CreateError","failureMessage":"no capacity for `+template+`"}}`)
+		if err == nil {
+			p.set(func() { p.failed[m.Metadata.Name] = true })
+		}
+		return err
 	case !slices.Contains(m.Metadata.Finalizers, infraFinalizer):
 		return p.s.Patch(ctx, at, `{"metadata":{"finalizers":["`+infraFinalizer+`"]}}`)
 	}
@@ -214,10 +226,7 @@ func (p *kwokInfra) step(ctx context.Context, m *infraObject) error {
 		return err
 	}
 	p.set(func() { p.made[id] = template })
-	if err := p.s.Patch(ctx, at, `{"spec":{"providerID":"`+id+`"}}`); err != nil {
-		return err
-	}
-	return p.s.Patch(ctx, at+"/status", `{"status":{"initialization":{"provisioned":true}}}`)
+	return p.s.Patch(ctx, at, `{"spec":{"providerID":"`+id+`"}}`)
 }
 
 // join makes the Node of a machine, unless it is one that comes without.

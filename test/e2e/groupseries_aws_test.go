@@ -53,6 +53,8 @@ func (a *awsGroups) fault(f awstest.Fault) {
 	a.must(a.s.AWS(a.ctx, http.MethodPost, "/_aws/faults", awstest.FaultList{Faults: []awstest.Fault{f}}, nil))
 }
 
+func (a *awsGroups) failed(*seriesGroup, string) bool { return false } // it is replaced
+
 func (a *awsGroups) noCapacity(g *seriesGroup, d time.Duration) {
 	a.t.Helper()
 	a.fault(awstest.Fault{Kind: machines.OutOfCapacity, InstanceType: a.instanceType(g), Duration: machines.Duration(d)})

@@ -203,6 +203,11 @@ func (m *machineGroups) group(name string) (want int, members []string) {
 	return g.Spec.Replicas, members
 }
 
+func (m *machineGroups) failed(g *seriesGroup, id string) bool {
+	m.t.Helper()
+	return slices.ContainsFunc(m.all(g.name), func(o seenMachine) bool { return o.lastPart() == id && o.Status.Phase == "Failed" })
+}
+
 // isRollingOut reports whether Machines of a group are being replaced. A rollout ends only if its Machines come, so no fault strikes those: machines
 // that never join would keep it from ending. Cluster API says so only when it has seen the new template.
 func (m *machineGroups) isRollingOut(group string) bool {

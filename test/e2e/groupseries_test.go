@@ -130,6 +130,8 @@ type seriesCloud interface {
 	define(g *seriesGroup)
 	// group returns how many machines a group is to have, and those that it has, each by the last part of its provider id.
 	group(name string) (want int, members []string)
+	// failed reports whether a member of a group failed to come and is kept, which only a group at its minimum size does.
+	failed(g *seriesGroup, id string) bool
 	// noCapacity has machines of a group fail to come for a while.
 	noCapacity(g *seriesGroup, d time.Duration)
 	// notJoining has the next n machines of a group come without joining.
@@ -323,7 +325,7 @@ func (x *series) state(whole bool) (string, error) {
 		}
 		for _, id := range has {
 			members++
-			if !claimed[id] && whole {
+			if !claimed[id] && whole && !(want <= g.min && x.cloud.failed(g, id)) {
 				wrong = fmt.Errorf("member %s of %s is no claim's", id, g.name)
 			}
 		}
