@@ -148,7 +148,7 @@ func (e *enumeration) patternPrice(on []int64) int64 {
 		}
 	}
 	for _, m := range p.Market.Machines { // cheapest first
-		holds := problem.FitsIn(&sum, &m.Available, p.In.NumDims)
+		holds := problem.IsWithin(&sum, &m.Available, p.In.NumDims)
 		for d, n := range on {
 			holds = holds && (n == 0 || p.Market.MachineAdmits(m, d))
 		}

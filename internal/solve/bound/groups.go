@@ -177,7 +177,7 @@ func (s *bounder) newBoundGroup(l problem.Level, classes []*problem.Class) *boun
 func (g *boundGroup) cheapestMachine(req *problem.Vec, nd int) int64 {
 	least := int64(-1)
 	for i := range g.Sizes {
-		if problem.FitsIn(req, &g.Sizes[i], nd) && (least < 0 || g.Cost[i] < least) {
+		if problem.IsWithin(req, &g.Sizes[i], nd) && (least < 0 || g.Cost[i] < least) {
 			least = g.Cost[i]
 		}
 	}

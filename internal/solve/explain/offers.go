@@ -19,7 +19,7 @@ func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 	for i := lo; i < hi; i++ {
 		if o := &s.Catalog.Offers[i]; typeOnly(c, o, s) {
 			t.labels++
-			if len(c.Missing) > 0 || !problem.FitsIn(&c.Req, o.Allocatable, s.In.NumDims) {
+			if len(c.Missing) > 0 || !problem.IsWithin(&c.Req, o.Allocatable, s.In.NumDims) {
 				t.addTooSmall(o)
 			} else if t.fit++; t.passesPlace(o) && t.passesBars(o) {
 				t.addAllowed(o)
@@ -168,7 +168,7 @@ func (s *Explainer) explainVolumePlace(c *problem.Class, pi int) *plan.Reason {
 		near := false
 		for j := lo; j < hi && !near; j++ {
 			o := &s.Catalog.Offers[j]
-			near = typeOnly(c, o, s) && problem.FitsIn(&c.Req, o.Allocatable, s.In.NumDims) && s.Inst.IsNear(v, o)
+			near = typeOnly(c, o, s) && problem.IsWithin(&c.Req, o.Allocatable, s.In.NumDims) && s.Inst.IsNear(v, o)
 		}
 		if !near {
 			first = v
@@ -227,11 +227,18 @@ func (s *Explainer) shortfall(c *problem.Class, o *problem.Offer) (worst int64) 
 		return 1_000_000 // of what no type has each lacks all
 	}
 	for k := range s.In.NumDims {
-		if q := c.Req[k]; q > o.Allocatable[k] && q > 0 {
-			worst = max(worst, problem.MulDiv(q-max(0, o.Allocatable[k]), 1_000_000, q))
-		}
+		worst = max(worst, s.lackOf(c, o, k))
 	}
 	return worst
+}
+
+// lackOf is how much an offer lacks of what the class and the DaemonSets request of the resource at k, in millionths of that.
+func (s *Explainer) lackOf(c *problem.Class, o *problem.Offer, k int) int64 {
+	if c.Req[k] <= o.Allocatable[k] {
+		return 0
+	}
+	lack := c.Req[k] - o.Allocatable[k]
+	return problem.MulDiv(lack, 1_000_000, lack+max(0, o.InstanceType.Allocatable.At(s.In.Dims[k])))
 }
 
 // fitsPromised reports whether the class would fit if the type's machines had what the catalog promised of them.
@@ -256,10 +263,8 @@ func (s *Explainer) explainSize(c *problem.Class, o *problem.Offer) *plan.Reason
 	}
 	worst, at := int64(-1), 0
 	for k := range s.In.NumDims {
-		if q := c.Req[k]; q > o.Allocatable[k] && q > 0 {
-			if v := problem.MulDiv(q-max(0, o.Allocatable[k]), 1_000_000, q); v > worst {
-				worst, at = v, k
-			}
+		if v := s.lackOf(c, o, k); v > worst {
+			worst, at = v, k
 		}
 	}
 	d := s.In.Dims[at]
@@ -286,7 +291,7 @@ func (s *Explainer) explainPlace(c *problem.Class, pi int) *plan.Reason {
 				lo, hi := s.Catalog.PoolOfferRange(pi)
 				for x := lo; x < hi; x++ {
 					o := &s.Catalog.Offers[x]
-					if typeOnly(c, o, s) && problem.FitsIn(&c.Req, o.Allocatable, s.In.NumDims) {
+					if typeOnly(c, o, s) && problem.IsWithin(&c.Req, o.Allocatable, s.In.NumDims) {
 						met = met || q.Matches(&s.In.Keys, o.Labels[k])
 						if v := s.In.Keys.ValueNames[k][o.Labels[k]]; !seen[v] {
 							seen[v] = true

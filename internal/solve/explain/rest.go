@@ -24,7 +24,7 @@ func (s *Explainer) explainLimit(c *problem.Class, pi int) *plan.Reason {
 	lo, hi := s.Catalog.PoolOfferRange(pi)
 	for i := lo; i < hi; i++ {
 		o := &s.Catalog.Offers[i]
-		if !c.Filter.Offers.Contains(i) || !problem.FitsIn(&c.Req, o.Allocatable, s.In.NumDims) {
+		if !c.Filter.Offers.Contains(i) || !problem.IsWithin(&c.Req, o.Allocatable, s.In.NumDims) {
 			continue
 		}
 		if left.CopiesAllowed(o.Charge) > 0 {
@@ -124,7 +124,7 @@ func (s *Explainer) explainMinValues(c *problem.Class, pi int) *plan.Reason {
 			s.Work.Steps += int64(hi - lo)
 			count.Reset()
 			for j := lo; j < hi; j++ {
-				if set.Contains(j) && count.Gains(j) && problem.FitsIn(&c.Req, s.Catalog.Offers[j].Allocatable, s.In.NumDims) && together(i, j) {
+				if set.Contains(j) && count.Gains(j) && problem.IsWithin(&c.Req, s.Catalog.Offers[j].Allocatable, s.In.NumDims) && together(i, j) {
 					count.Add(j)
 				}
 			}
@@ -160,7 +160,7 @@ func (s *Explainer) explainOthers(c *problem.Class, pi int) plan.Reason {
 	s.Work.Steps += int64(hi - lo)
 	for i := lo; i < hi; i++ {
 		o := &s.Catalog.Offers[i]
-		if !o.Available || !c.Offers.Contains(i) || !problem.FitsIn(&c.Req, o.Allocatable, s.In.NumDims) {
+		if !o.Available || !c.Offers.Contains(i) || !problem.IsWithin(&c.Req, o.Allocatable, s.In.NumDims) {
 			continue
 		}
 		if o.Offering.Labels[model.LabelNodeGroup] == "" || o.Offering.Most == 0 {
@@ -204,7 +204,7 @@ func (s *Explainer) hasRoom(c *problem.Class, pi int, set *problem.OfferSet) boo
 	s.Work.Steps += int64(hi - lo)
 	for i := lo; i < hi; i++ {
 		o := &s.Catalog.Offers[i]
-		if set.Contains(i) && o.Available && problem.FitsIn(&c.Req, o.Allocatable, s.In.NumDims) && (!s.plan.Purchases.Limits[pi].Limited || s.plan.Purchases.Limits[pi].CopiesAllowed(o.Charge) > 0) {
+		if set.Contains(i) && o.Available && problem.IsWithin(&c.Req, o.Allocatable, s.In.NumDims) && (!s.plan.Purchases.Limits[pi].Limited || s.plan.Purchases.Limits[pi].CopiesAllowed(o.Charge) > 0) {
 			return true
 		}
 	}

@@ -87,7 +87,7 @@ func (p *Market) cheapestHolder(b *batch) int64 {
 	}
 	p.Work.Steps += int64(len(p.Machines)) / 4
 	for _, m := range p.Machines {
-		if m.AdjustedCost < least && m.Quantity < 0 && problem.FitsIn(&sum, &m.Available, p.In.NumDims) && !slices.ContainsFunc(b.items, func(it Item) bool { return !p.MachineAdmits(m, it.Demand) }) {
+		if m.AdjustedCost < least && m.Quantity < 0 && problem.IsWithin(&sum, &m.Available, p.In.NumDims) && !slices.ContainsFunc(b.items, func(it Item) bool { return !p.MachineAdmits(m, it.Demand) }) {
 			least = m.AdjustedCost
 		}
 	}

@@ -64,7 +64,7 @@ func (b *Bin) addPods(c *problem.Class, set *problem.OfferSet, n int64, nd int) 
 
 // offerHoldsBin reports whether a machine of the offer holds the bin: its requests, ports and volumes.
 func (s *Purchases) offerHoldsBin(b *Bin, o *problem.Offer) bool {
-	if !problem.FitsIn(&b.requests, o.Allocatable, s.In.NumDims) {
+	if !problem.IsWithin(&b.requests, o.Allocatable, s.In.NumDims) {
 		return false
 	}
 	return b.occupancy.FitsOn(o)

@@ -246,7 +246,7 @@ func (x *ceilingSearch) branch(i int, worth int64) bool {
 	if x.rest != nil && worth+costAt(&x.common, &x.free, x.numDims)+1+x.unit[i]*max(0, x.free[x.rare])+x.rest[i] <= x.target {
 		return true
 	}
-	for i < len(x.items) && !problem.FitsIn(x.items[i].req, &x.free, x.numDims) {
+	for i < len(x.items) && !problem.IsWithin(x.items[i].req, &x.free, x.numDims) {
 		i++
 		x.steps--
 	}

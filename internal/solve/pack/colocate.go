@@ -148,7 +148,7 @@ func (s *colocation) growBin(c *problem.Class, b *Bin, set *problem.OfferSet, n,
 		for k := range s.In.NumDims {
 			rem[k] -= b.requests[k]
 		}
-		if problem.FitsIn(&c.Req, &rem, s.In.NumDims) {
+		if problem.IsWithin(&c.Req, &rem, s.In.NumDims) {
 			most = max(most, problem.TimesIn(&c.Req, &rem, s.In.NumDims))
 		}
 	}

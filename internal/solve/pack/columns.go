@@ -50,7 +50,7 @@ func (p *Packing) cheapestAlone(d int) (lp.Column, bool) {
 	best, bestN := -1, int64(0)
 	for i, m := range p.Market.Machines {
 		c := p.Market.Demands[d].Class
-		if m.Quantity >= 0 || !p.Market.MachineAdmits(m, d) || !problem.FitsIn(&c.Req, &m.Available, p.In.NumDims) {
+		if m.Quantity >= 0 || !p.Market.MachineAdmits(m, d) || !problem.IsWithin(&c.Req, &m.Available, p.In.NumDims) {
 			continue
 		}
 		n := problem.TimesIn(&c.Req, &m.Available, p.In.NumDims)

@@ -113,9 +113,9 @@ func (t *consolidation) indexTargets(targets []int) {
 // there are if none has.
 func (t *consolidation) nextTarget(at int, targets []int, req *problem.Vec) int {
 	for ; at < len(targets) && t.index.most != nil; at++ {
-		if at%targetBlock == 0 && !problem.FitsIn(req, &t.index.most[at/targetBlock], t.s.In.NumDims) {
+		if at%targetBlock == 0 && !problem.IsWithin(req, &t.index.most[at/targetBlock], t.s.In.NumDims) {
 			at += targetBlock - 1
-		} else if problem.FitsIn(req, &t.bins[targets[at]].free, t.s.In.NumDims) {
+		} else if problem.IsWithin(req, &t.bins[targets[at]].free, t.s.In.NumDims) {
 			break
 		}
 		t.s.Work.Steps++

@@ -73,7 +73,7 @@ func (t *consolidation) podsBinAccepts(j, i int, it *binItem) int64 {
 		return 0
 	}
 	c := s.Inst.Classes[it.Class]
-	if !it.offers.Contains(x.offer) || !problem.FitsIn(&c.Req, &x.free, s.In.NumDims) {
+	if !it.offers.Contains(x.offer) || !problem.IsWithin(&c.Req, &x.free, s.In.NumDims) {
 		return 0
 	}
 	return min(it.Count, problem.TimesIn(&c.Req, &x.free, s.In.NumDims), t.podsNeighboursAllow(x, c))
@@ -122,7 +122,7 @@ func (t *consolidation) switchPool(j, i int, it *binItem) bool {
 	}
 	y := plannedBin{bin: &b}
 	t.findOffer(&y)
-	if y.offer < 0 || t.adjustedCost(&y) > t.adjustedCost(x) || !problem.FitsIn(&c.Req, &y.free, s.In.NumDims) || t.podsNeighboursAllow(&y, c) <= 0 {
+	if y.offer < 0 || t.adjustedCost(&y) > t.adjustedCost(x) || !problem.IsWithin(&c.Req, &y.free, s.In.NumDims) || t.podsNeighboursAllow(&y, c) <= 0 {
 		return false
 	}
 	t.saveBin(j)
@@ -139,7 +139,7 @@ func (t *consolidation) switchPool(j, i int, it *binItem) bool {
 func (t *consolidation) switchMachine(j int, it *binItem) bool {
 	s, x := t.s, &t.bins[j]
 	c := s.Inst.Classes[it.Class]
-	if x.offer < 0 || len(x.bin.Items) == 0 || len(t.bins) > maxMachinesToGrow && (it.offers.Contains(x.offer) || !problem.FitsIn(&c.Req, &x.free, s.In.NumDims)) {
+	if x.offer < 0 || len(x.bin.Items) == 0 || len(t.bins) > maxMachinesToGrow && (it.offers.Contains(x.offer) || !problem.IsWithin(&c.Req, &x.free, s.In.NumDims)) {
 		return false
 	}
 	b := *x.bin

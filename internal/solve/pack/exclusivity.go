@@ -26,7 +26,7 @@ func (p *Prices) priceExclusivities(remaining []int64) {
 				continue
 			}
 			for _, m := range p.Market.Machines {
-				if m.Quantity < 0 && (least < 0 || m.Price < least) && p.Market.MachineAdmits(m, d) && problem.FitsIn(req, &m.Available, p.In.NumDims) {
+				if m.Quantity < 0 && (least < 0 || m.Price < least) && p.Market.MachineAdmits(m, d) && problem.IsWithin(req, &m.Available, p.In.NumDims) {
 					least = m.Price
 				}
 			}

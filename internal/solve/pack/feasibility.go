@@ -164,9 +164,9 @@ func (p *Market) numberKinds() {
 func (t *feasibilityIndex) findMachines(x *demandKind, mask int, req *problem.Vec, access int8) {
 	p, on := t.p, t.machinesBuf
 	copy(on, t.admitted[mask])
-	if !problem.FitsIn(req, &t.least[mask], p.In.NumDims) {
+	if !problem.IsWithin(req, &t.least[mask], p.In.NumDims) {
 		for i, m := range p.Machines {
-			if on[i>>6]>>(i&63)&1 != 0 && !problem.FitsIn(req, &m.Available, p.In.NumDims) {
+			if on[i>>6]>>(i&63)&1 != 0 && !problem.IsWithin(req, &m.Available, p.In.NumDims) {
 				on[i>>6] &^= 1 << (i & 63)
 			}
 		}

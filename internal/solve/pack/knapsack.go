@@ -50,7 +50,7 @@ func (k *knapsack) prepareItems() {
 	p, nd := k.p, k.p.In.NumDims
 	var ds []int
 	for d, n := range k.whole {
-		if n > 0 && p.Market.MachineAdmits(k.machine, d) && problem.FitsIn(&p.Market.Demands[d].Class.Req, &k.machine.Available, nd) {
+		if n > 0 && p.Market.MachineAdmits(k.machine, d) && problem.IsWithin(&p.Market.Demands[d].Class.Req, &k.machine.Available, nd) {
 			ds = append(ds, d)
 		}
 	}
@@ -187,7 +187,7 @@ func (k *knapsack) branch(i int, loss int64) {
 		return
 	}
 	it, nd := &k.items[i], k.p.In.NumDims
-	if !problem.FitsIn(it.req, &k.free, nd) || k.counts[i] >= it.most {
+	if !problem.IsWithin(it.req, &k.free, nd) || k.counts[i] >= it.most {
 		k.branch(i+1, loss)
 		return
 	}

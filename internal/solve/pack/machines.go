@@ -56,7 +56,7 @@ func (p *Prices) thinMachines(remaining []int64) {
 	for d, n := range remaining {
 		least := -1
 		for i, m := range p.Market.Machines {
-			if n <= 0 || !p.Market.MachineAdmits(m, d) || !problem.FitsIn(&p.Market.Demands[d].Class.Req, &m.Available, nd) {
+			if n <= 0 || !p.Market.MachineAdmits(m, d) || !problem.IsWithin(&p.Market.Demands[d].Class.Req, &m.Available, nd) {
 				continue
 			}
 			if keep[i] {
@@ -169,7 +169,7 @@ func (p *valueNarrowing) machineForSingle(d, pool int, below int64) *Machine {
 	holds := func(i int) bool {
 		s.Work.Steps++
 		o := &s.Catalog.Offers[i]
-		return o.Available && o.Quantity < 0 && x.Offers.Contains(i) && problem.FitsIn(&x.Class.Req, o.Allocatable, s.In.NumDims) &&
+		return o.Available && o.Quantity < 0 && x.Offers.Contains(i) && problem.IsWithin(&x.Class.Req, o.Allocatable, s.In.NumDims) &&
 			p.isWithinLimits(o) && new(problem.Occupancy).Allows(x.Class, o.Traits()) > 0
 	}
 	offers := s.Catalog.PoolOffersCheapestFirst(pool)
@@ -224,7 +224,7 @@ func (p *Market) holdsOne(m *Machine, d int) bool {
 	c, on := p.Demands[d].Class, m.traits
 	on.DaemonPorts = nil // they are among the machine's ports
 	used := problem.Occupancy{Ports: m.ports}
-	return p.MachineAdmits(m, d) && problem.FitsIn(&c.Req, &m.Available, p.In.NumDims) && used.Allows(c, on) > 0
+	return p.MachineAdmits(m, d) && problem.IsWithin(&c.Req, &m.Available, p.In.NumDims) && used.Allows(c, on) > 0
 }
 
 // isWithinLimits reports whether the limits of its pool allow a node that may become the offer.

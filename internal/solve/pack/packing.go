@@ -138,7 +138,7 @@ func (p *Market) patternCandidates(m *Machine, whole []int64) (ds []int, most []
 	nd := p.In.NumDims
 	for d, n := range whole {
 		req := &p.Demands[d].Class.Req
-		if n <= 0 || !p.MachineAdmits(m, d) || !problem.FitsIn(req, &m.Available, nd) {
+		if n <= 0 || !p.MachineAdmits(m, d) || !problem.IsWithin(req, &m.Available, nd) {
 			continue
 		}
 		n = min(n, problem.TimesIn(req, &m.Available, nd))

@@ -164,7 +164,7 @@ func (p *Market) dearestPodPrice(remaining []int64) (most int64) {
 	for d, n := range remaining {
 		least := int64(-1)
 		for _, m := range p.Machines {
-			if n > 0 && p.MachineAdmits(m, d) && (least < 0 || m.Price < least) && problem.FitsIn(&p.Demands[d].Class.Req, &m.Available, p.In.NumDims) {
+			if n > 0 && p.MachineAdmits(m, d) && (least < 0 || m.Price < least) && problem.IsWithin(&p.Demands[d].Class.Req, &m.Available, p.In.NumDims) {
 				least = m.Price
 			}
 		}

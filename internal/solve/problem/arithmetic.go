@@ -96,7 +96,8 @@ func FractionLess(a, b, c, d int64) bool {
 	return h1 < h2 || h1 == h2 && l1 < l2
 }
 
-// IsWithin reports whether a is no more than b in every resource.
+// IsWithin reports whether a is no more than b in every resource. So a request is within no new node whose DaemonSets alone ask for more than it
+// has of some resource, whether the request asks for that one or not.
 func IsWithin(a, b *Vec, nd int) bool {
 	for k := range nd {
 		if a[k] > b[k] {
@@ -106,18 +107,8 @@ func IsWithin(a, b *Vec, nd int) bool {
 	return true
 }
 
-// FitsIn reports whether a request fits into an amount. Of what it doesn't ask for there may be less than nothing, as
-// kube-scheduler has it.
-func FitsIn(req, room *Vec, nd int) bool {
-	for k := range nd {
-		if req[k] > room[k] && req[k] > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// FitsSlice is FitsIn for an amount that is part of a longer list.
+// FitsSlice reports whether a request fits into what a standing node has left, which is part of a longer list. Of what the request doesn't ask
+// for there may be less than nothing, as kube-scheduler has it.
 func FitsSlice(req *Vec, free []int64) bool {
 	for k, v := range free {
 		if req[k] > v && req[k] > 0 {

@@ -120,7 +120,7 @@ func (s *Catalog) SomeOfferHolds(set *OfferSet, req *Vec) bool {
 		})
 	}
 	for i := range set.MaximalSizes {
-		if FitsIn(req, &set.MaximalSizes[i], s.in.NumDims) {
+		if IsWithin(req, &set.MaximalSizes[i], s.in.NumDims) {
 			return true
 		}
 	}
@@ -175,7 +175,7 @@ func (s *Catalog) BuysFrom(pool int) bool {
 func (s *Catalog) CheapestLevel(set *OfferSet, req *Vec) (int, int64) {
 	for level, l := range s.Levels {
 		for _, i := range s.offersByPrice[l.Lo+s.firstLevelCandidate(level, req) : l.Hi] {
-			if o := &s.Offers[i]; set.Contains(i) && FitsIn(req, o.Allocatable, s.in.NumDims) {
+			if o := &s.Offers[i]; set.Contains(i) && IsWithin(req, o.Allocatable, s.in.NumDims) {
 				return level, o.Price
 			}
 		}
@@ -357,7 +357,7 @@ func (r *capacityIndex) firstCandidate(s *Catalog, list []int, req *Vec) int {
 			r.maxima[at/capacityIndexStep] = most
 		}
 	}
-	return sort.Search(len(r.maxima), func(b int) bool { return FitsIn(req, &r.maxima[b], s.in.NumDims) }) * capacityIndexStep
+	return sort.Search(len(r.maxima), func(b int) bool { return IsWithin(req, &r.maxima[b], s.in.NumDims) }) * capacityIndexStep
 }
 
 // FirstPoolCandidate is a place among the pool's offers, cheapest first, before which none holds the amount.

@@ -88,7 +88,8 @@ func (s *problemCompiler) distinctClasses() (all []*model.Class, of []int32, pod
 	return all, of, pods
 }
 
-// compileDims notes the resources that classes ask for, and reports whether there are more than one problem may use. A
+// compileDims notes the resources that classes ask for, and of cpu, memory and the like those that DaemonSets ask for, too: a new node must hold its
+// DaemonSets whether or not the demand asks for the same. It reports whether there are more than one problem may use. A
 // resource that no node has free and no instance type has is none of them: whoever makes pods can make up as many as
 // they like, and the pods of others must not be refused for it. A class that asks for one fits nowhere: Class.Missing.
 func (s *problemCompiler) compileDims(all []*model.Class) (tooMany bool) {
@@ -99,6 +100,14 @@ func (s *problemCompiler) compileDims(all []*model.Class) (tooMany bool) {
 				used = append(used, false)
 			}
 			used[d] = used[d] || v > 0
+		}
+	}
+	for _, x := range s.in.Given.Daemons {
+		for d := range min(len(x.Pod().Requests), len(model.FixedNames())) {
+			for d >= len(used) {
+				used = append(used, false)
+			}
+			used[d] = used[d] || x.Pod().Requests[d] > 0
 		}
 	}
 	s.findSupplied(used)

@@ -159,7 +159,11 @@ func (s *offerCompiler) addPoolOffers(pi int, a *poolCatalog, variants [][]model
 			if len(y.daemons) > 0 {
 				v := *it.allocatable
 				for k := range s.in.NumDims {
-					v[k] -= y.daemonRequests[k]
+					// A node that has too little of these is none for its DaemonSets. Extended resources, and what a type doesn't say that it
+					// has, they may go without.
+					if v[k] -= y.daemonRequests[k]; v[k] < 0 && (s.in.Dims[k] >= model.FirstExtended || it.allocatable[k] <= 0) {
+						v[k] = 0
+					}
 				}
 				x.Size = s.internSize(&v)
 			}

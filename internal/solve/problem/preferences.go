@@ -54,7 +54,7 @@ func (s *Instance) findPreferredOffers(c *Class) (preferred *OfferSet, gain int6
 	first := true
 	for i := l.Lo; i < l.Hi; i++ {
 		o := &s.catalog.Offers[i]
-		if !c.Offers.Contains(i) || !FitsIn(&c.Req, o.Allocatable, s.in.NumDims) {
+		if !c.Offers.Contains(i) || !IsWithin(&c.Req, o.Allocatable, s.in.NumDims) {
 			continue
 		}
 		n := s.in.preferenceScore(c, terms, o)

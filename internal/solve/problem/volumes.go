@@ -39,7 +39,7 @@ var volumeLimits = NodeConstraint{
 		lo, hi := u.catalog.PoolOfferRange(pool)
 		for i := lo; i < hi; i++ {
 			o := &u.catalog.Offers[i]
-			if !c.Offers.Contains(i) || !FitsIn(&c.Req, o.Allocatable, u.in.NumDims) {
+			if !c.Offers.Contains(i) || !IsWithin(&c.Req, o.Allocatable, u.in.NumDims) {
 				continue
 			}
 			driver, ok := volumesFit(c, &Occupancy{}, o.CSILimits)
