@@ -125,7 +125,7 @@ func randomSpread(c chance) string {
 func randomDaemon(c chance, i int) string {
 	var b strings.Builder
 	app := one(c, "x", "y", "agent")
-	fmt.Fprintf(&b, "daemon d%d cpu=%dm mem=64Mi label=app=%s%s", i, 100+100*c.n(4), app, maybe(c, "tolerate="+one(c, "*", "t1", "t2")))
+	fmt.Fprintf(&b, "daemon d%d cpu=%dm mem=%s label=app=%s%s", i, 100+100*c.n(4), one(c, "64Mi", "64Mi", "3Gi", "20Gi"), app, maybe(c, "tolerate="+one(c, "*", "t1", "t2")))
 	b.WriteString(maybe(c, "select="+one(c, "zone:In:a", "zone:In:b", "team:In:red", "host:Exists", "pool:In:p0", "type:NotIn:t0", "karpenter.sh/registered:In:true",
 		"karpenter.sh/initialized:Exists", "karpenter.sh/initialized:DoesNotExist")))
 	b.WriteString(maybe(c, fmt.Sprintf("port=%d", 80+c.n(2))) + maybe(c, fmt.Sprintf("apart=%s:app=%s", one(c, "host", "zone"), one(c, "x", "z", "agent"))) + "\n")
@@ -137,7 +137,14 @@ func randomDaemon(c chance, i int) string {
 
 func randomPod(c chance) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, " cpu=%dm mem=%dMi label=app=%s", 100*(1+c.n(25)), 128*(1+c.n(24)), one(c, "x", "y", "z"))
+	cpu, mem := 100*(1+c.n(25)), 128*(1+c.n(24))
+	switch c.n(8) {
+	case 6: // a pod need not ask for either
+		cpu = 0
+	case 7:
+		mem = 0
+	}
+	fmt.Fprintf(&b, " cpu=%dm mem=%dMi label=app=%s", cpu, mem, one(c, "x", "y", "z"))
 	b.WriteString(maybe(c, "tolerate="+one(c, "t1", "t1=x", "t2", "*")))
 	if c.n(2) == 0 {
 		return b.String() // a plain pod
@@ -570,12 +577,19 @@ func without(p *Problem, class *model.Class, why plan.Reason) *Problem {
 	switch why.Code {
 	case plan.Taint:
 		pool.Taints = slices.DeleteFunc(slices.Clone(pool.Taints), func(x model.Taint) bool { return plan.TaintOf(x) == why.Detail })
-	case plan.Resource:
-		c.Requests = c.Requests.Clone()
-		for d, name := range p.ResourceNames {
-			if plan.ResourceName(name) == plan.DetailOf[plan.OfSize](why).Resource && d < len(c.Requests) {
-				c.Requests[d] = 0
+	case plan.Resource: // the pod and the DaemonSets request it
+		d := slices.IndexFunc(p.ResourceNames, func(name string) bool { return plan.ResourceName(name) == plan.DetailOf[plan.OfSize](why).Resource })
+		withoutIt := func(r model.Resources) model.Resources {
+			if r = r.Clone(); d < len(r) {
+				r[d] = 0
 			}
+			return r
+		}
+		c.Requests, q.Daemons = withoutIt(c.Requests), slices.Clone(p.Daemons)
+		for i := range q.Daemons {
+			daemon, asks := *q.Daemons[i], *q.Daemons[i].Pod()
+			asks.Requests = withoutIt(asks.Requests)
+			daemon.Newest, q.Daemons[i] = &asks, &daemon
 		}
 	case plan.Requirement:
 		c.Terms = nil
