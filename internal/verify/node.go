@@ -361,14 +361,18 @@ func (c *checker) checkChoices(where Site, p *Pool, m *Machine) map[*model.Insta
 					"%s in %s: %s", t.Name, o.Zone, why)
 			}
 		}
+		for d := range min(model.FirstExtended, model.Dim(len(v.daemon))) { // extended resources, and what a type doesn't say that it has, they may go without
+			if q, have := v.daemon[d], t.Allocatable.At(d); q > have && have > 0 {
+				c.addViolation(Capacity, nil, where, "DaemonSets request %s of %s, %s has %s", model.FormatAmount(d, q), c.in.resourceName(d), t.Name, model.FormatAmount(d, have))
+			}
+		}
 		if special {
 			c.checkCapacity(where, t.Allocatable, v.coming, v.coming, m.Pods, attachLimits{most: t.CSILimits})
 			return
 		}
-		for d := range model.Dim(max(len(asked), len(v.daemon))) {
-			q, have := asked.At(d), t.Allocatable.At(d)-v.daemon.At(d)
-			holdsDaemons := have >= 0 || d >= model.FirstExtended || t.Allocatable.At(d) <= 0 // these they may go without
-			if q > have && (q > 0 || !holdsDaemons) {
+		for d, q := range asked {
+			d := model.Dim(d)
+			if have := t.Allocatable.At(d) - v.daemon.At(d); q > 0 && q > have {
 				c.addViolation(Capacity, nil, where, "pods request %s of %s, %s has %s without DaemonSets", model.FormatAmount(d, q), c.in.resourceName(d),
 					t.Name, model.FormatAmount(d, have))
 			}
