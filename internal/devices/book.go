@@ -34,6 +34,7 @@ const (
 	maxSets       = 16     // resources of requests whose devices overlap
 	maxCount      = 128    // groups of devices counted on one node by the allocator
 	maxSearch     = 10_000 // steps of the allocator's search on one node for one resource
+	maxOrders     = 16     // orders in which the devices of a node to come are counted
 	maxExpression = 512    // compiled CEL expressions kept
 )
 
@@ -52,6 +53,7 @@ type Book struct {
 	rules     map[string]*resourceapi.DeviceTaintRule
 
 	extended   map[string]*resourceapi.DeviceClass // by the extended resource that they name
+	unserved   bool                                // SetExtendedUnserved
 	ofExtended map[string]map[string]bool          // pod -> keys of claims for its extended resources
 
 	pods  map[string]*podUse

@@ -105,6 +105,26 @@ func TestExtendedNextToClaims(t *testing.T) {
 }
 
 // TestLifeOfAClaim follows a pod from its template to its end.
+// TestExtendedUnserved: where the gate for extended resources is off by default, no class stands for one unless a class names one.
+func TestExtendedUnserved(t *testing.T) {
+	b, _ := example()
+	p := withExtended(podOf("p"), resourceapi.ResourceDeviceClassPrefix+"gpu", 1)
+	if need := b.OfPod(p); need.Extended == nil {
+		t.Errorf("need %+v", need)
+	}
+	b.Changes()
+	b.SetExtendedUnserved(true)
+	if need := b.OfPod(p); !b.Changes().All || !reflect.DeepEqual(need, Need{}) {
+		t.Errorf("need %+v, want nothing", need)
+	}
+	c := class("other")
+	c.Spec.ExtendedResourceName = new("example.com/gpu")
+	b.SetClass("other", c)
+	if need := b.OfPod(p); need.Extended == nil {
+		t.Errorf("need %+v, though the gate is on", need)
+	}
+}
+
 func TestLifeOfAClaim(t *testing.T) {
 	b, w := example()
 	p := podOf("p", "one")
@@ -486,6 +506,36 @@ func TestTypesInOtherOrders(t *testing.T) {
 		}
 		if got := b.OfType("type")[name]; got != 1 {
 			t.Errorf("%s: a node to come counts for %d pods, want 1", tt.models, got)
+		}
+	}
+}
+
+// TestTypesOfSeveralSizes: the order of devices matters too if claims can share some of them, which satisfy the same requests: the first pod must not
+// leave the other only those that it cannot share.
+func TestTypesOfSeveralSizes(t *testing.T) {
+	two := resourceapi.DeviceRequest{Name: "gpu", FirstAvailable: []resourceapi.DeviceSubRequest{{Name: "a", DeviceClassName: "gpu", Count: 2}}}
+	for _, kinds := range []string{"swww", "wwws", "wwsw"} {
+		b, _ := example()
+		var list []resourceapi.Device
+		for i, kind := range kinds {
+			d := device(fmt.Sprintf("x%d", i), "a", "16Gi")
+			if kind == 's' {
+				d.AllowMultipleAllocations = new(true)
+				c := d.Capacity["memory"]
+				c.RequestPolicy = &resourceapi.CapacityRequestPolicy{Default: new(resource.MustParse("1Gi")), ValidValues: []resource.Quantity{resource.MustParse("1Gi")}}
+				d.Capacity["memory"] = c
+			}
+			list = append(list, d)
+		}
+		b.SetType("type", []TypeSlice{{Driver: driver, Devices: list}})
+		b.SetTemplate("default/two", template("two", two))
+		need := b.OfPod(podOf("p", "two"))
+		if len(need.Unsupported) > 0 || len(need.Amounts) != 1 {
+			t.Fatalf("need %+v", need)
+		}
+		// The shared one and another, three times; but the first pod may take two of the others.
+		if got := b.OfType("type")[slices.Collect(maps.Keys(need.Amounts))[0]]; got != 2 {
+			t.Errorf("%s: a node to come counts for %d pods, want 2", kinds, got)
 		}
 	}
 }

@@ -6,6 +6,7 @@ package devices
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -84,24 +85,38 @@ func (b *Book) publishedOn(n *node) []*resourceapi.ResourceSlice {
 	return published
 }
 
-// orders returns the slices of a node with their devices in other orders: reversed, and for each want of a signature with those that satisfy it first
-// and last.
+// orders returns the slices of a node with their devices in other orders: reversed, and with some devices first and last: those that satisfy a want
+// of a signature, and those of one size.
 func (b *Book) orders(n *node, published []*resourceapi.ResourceSlice, of *signature) (out [][]*resourceapi.ResourceSlice) {
 	type device struct {
 		*resourceapi.Device
-		kind *kind
+		groups map[string]bool
 	}
 	devices := map[poolID][]device{}
+	groups := map[string]int{}
+	all := 0
 	for _, o := range published {
 		for i := range o.Spec.Devices {
+			x := device{&o.Spec.Devices[i], map[string]bool{}}
+			for key := range of.wants {
+				x.groups["want "+key] = b.slices[o.Name].kinds[i].wants[b.wants[key]]
+			}
+			x.groups[sizeOf(x.Device)] = true
+			for key, is := range x.groups {
+				if is {
+					groups[key]++
+				}
+			}
+			all++
 			id := poolID{o.Spec.Driver, o.Spec.Pool.Name}
-			devices[id] = append(devices[id], device{&o.Spec.Devices[i], b.slices[o.Name].kinds[i]})
+			devices[id] = append(devices[id], x)
 		}
 	}
-	add := func(sorted func(list []device) []device) {
+	add := func(sorted func(list []device)) {
 		next := map[poolID][]device{}
 		for id := range n.pools {
-			next[id] = sorted(slices.Clone(devices[id]))
+			next[id] = slices.Clone(devices[id])
+			sorted(next[id])
 		}
 		var list []*resourceapi.ResourceSlice
 		for _, o := range published {
@@ -116,24 +131,43 @@ func (b *Book) orders(n *node, published []*resourceapi.ResourceSlice, of *signa
 		}
 		out = append(out, list)
 	}
-	add(func(list []device) []device { slices.Reverse(list); return list })
-	for _, key := range slices.Sorted(maps.Keys(of.wants)) {
-		for _, first := range []bool{true, false} {
-			add(func(list []device) []device {
+	add(func(list []device) { slices.Reverse(list) })
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		if groups[key] == all {
+			continue
+		}
+		for _, first := range []int{-1, 1} {
+			if len(out) == maxOrders {
+				return out
+			}
+			add(func(list []device) {
 				slices.SortStableFunc(list, func(x, y device) int {
-					switch xs, ys := x.kind.wants[b.wants[key]], y.kind.wants[b.wants[key]]; {
-					case xs == ys:
+					switch {
+					case x.groups[key] == y.groups[key]:
 						return 0
-					case xs == first:
-						return -1
+					case x.groups[key]:
+						return first
 					}
-					return 1
+					return -first
 				})
-				return list
 			})
 		}
 	}
 	return out
+}
+
+// sizeOf is the same text for devices of which claims can use equally much.
+func sizeOf(d *resourceapi.Device) string {
+	size := struct {
+		Capacity map[resourceapi.QualifiedName]resourceapi.DeviceCapacity
+		Several  *bool
+		Counters []map[string]resourceapi.Counter
+	}{d.Capacity, d.AllowMultipleAllocations, nil}
+	for _, c := range d.ConsumesCounters {
+		size.Counters = append(size.Counters, c.Counters)
+	}
+	text, _ := json.Marshal(size)
+	return "size " + string(text)
 }
 
 // usable returns the slices of a pool that are in force, by name. It is nil if the pool is incomplete, or if its devices contradict each

@@ -75,10 +75,20 @@ func (s *signature) times(registered map[string]int64) int64 {
 	return least
 }
 
+// SetExtendedUnserved says that extended resources of DeviceClasses are behind a gate of the API server that is off by default. A class that names one
+// shows that it is on, as the API server drops the field otherwise.
+func (b *Book) SetExtendedUnserved(unserved bool) {
+	b.all = b.all || b.unserved != unserved
+	b.unserved = unserved
+}
+
 // classOf returns the class that stands for an extended resource; nil: none. Of several that name it, it is the one that was created last, then
 // the first by name.
 func (b *Book) classOf(resource string) *resourceapi.DeviceClass {
 	if name, ok := strings.CutPrefix(resource, resourceapi.ResourceDeviceClassPrefix); ok {
+		if b.unserved && len(b.extended) == 0 {
+			return nil
+		}
 		return b.classes[name]
 	}
 	return b.extended[resource]

@@ -94,7 +94,7 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 	case plan.VolumeClaim:
 		return claimRemedies(pod, plan.DetailOf[plan.OfVolumeClaim](r))
 	case plan.Unsupported:
-		if strings.HasPrefix(plan.DetailOf[plan.OfUnsupported](r).Field, "spec.resourceClaims: ") {
+		if strings.HasPrefix(plan.DetailOf[plan.OfUnsupported](r).Field, c.ClaimsField()+": ") {
 			return nil // what is wrong is in another object, which the reason names
 		}
 		return one(pod, "spec["+plan.DetailOf[plan.OfUnsupported](r).Field+"]", plan.Remove, "")

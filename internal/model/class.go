@@ -53,7 +53,10 @@ type Class struct {
 	Scheduler string   // spec.schedulerName
 	Excess    Excess   `json:",omitzero"` // the pod asks for more of something than is looked at: no node is looked for
 
-	HasClaims bool `json:",omitempty"` // it has resource claims: kube-scheduler alone allocates and reserves their devices, and binds the pod
+	// HasClaims says that kube-scheduler alone allocates and reserves devices for the pod, and binds it: it has resource claims, or requests extended
+	// resources that a DeviceClass stands for. OnlyExtended: it has no resource claims.
+	HasClaims    bool `json:",omitempty"`
+	OnlyExtended bool `json:",omitempty"`
 
 	Request string `json:",omitempty"` // namespace/name of the ProvisioningRequest whose capacity the pods are for; empty: none
 }
@@ -64,6 +67,14 @@ type Excess struct {
 	What string // in the plural: "node selector keys"
 	Have int64
 	Most int64 // that are looked at
+}
+
+// ClaimsField is the field of a pod that says which devices it needs.
+func (c *Class) ClaimsField() string {
+	if c.OnlyExtended {
+		return "spec.containers[*].resources.requests"
+	}
+	return "spec.resourceClaims"
 }
 
 // NodeFields are the fields of a pod's spec in which it requires something of a node's label.

@@ -143,7 +143,7 @@ func checkRulesElsewhere(p *model.Pod, _ *model.Node) plan.Reason {
 	case len(c.Unsolved) > 0:
 		return refuse(c.Unsolved[0])
 	case c.HasClaims:
-		return refuse("spec.resourceClaims") // nobody else allocates their devices
+		return refuse(c.ClaimsField()) // nobody else allocates their devices
 	case c.VolumeProblem() != nil:
 		return refuse("spec.volumes[" + c.VolumeProblem().Claim + "]")
 	case c.Excess.What != "":

@@ -30,7 +30,7 @@ func (pol Policy) BindRefusal(p *model.Pod, names []string) plan.Reason {
 	case len(c.Unsolved) > 0:
 		return refuse("spec", c.Unsolved[0])
 	case c.HasClaims:
-		return refuse("spec.resourceClaims", "")
+		return refuse(c.ClaimsField(), "")
 	case c.VolumeProblem() != nil:
 		return refuse("spec.volumes", c.VolumeProblem().Claim)
 	case c.Excess.What != "":

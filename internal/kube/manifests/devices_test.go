@@ -114,7 +114,7 @@ func TestExtendedResourcesOnTheWay(t *testing.T) {
 			}
 			pods := append(append([]*model.Pod(nil), snap.Pending...), n.Pods...)
 			for _, p := range pods {
-				if p.Class.Requests.At(d) != 1 || p.Class.Requests.At(plugin) != 0 || !p.Class.HasClaims || len(p.Class.Unsolved) > 0 {
+				if p.Class.Requests.At(d) != 1 || p.Class.Requests.At(plugin) != 0 || !p.Class.HasClaims || p.Class.ClaimsField() != "spec.containers[*].resources.requests" || len(p.Class.Unsolved) > 0 {
 					t.Errorf("%s: %s requests %d devices: %s", of, p.Name, p.Class.Requests.At(d), p.Class.Key)
 				}
 				if slot == "" {
@@ -160,7 +160,7 @@ func TestDevicesOnTheWay(t *testing.T) {
 				t.Errorf("%d allocated, %d bound: the node has %d devices of which %d are used", allocated, bound, have, used)
 			}
 			for _, p := range append(append([]*model.Pod(nil), snap.Pending...), n.Pods...) {
-				if p.Class.Requests.At(d) != 1 || !p.Class.HasClaims || len(p.Class.Unsolved) > 0 {
+				if p.Class.Requests.At(d) != 1 || !p.Class.HasClaims || p.Class.ClaimsField() != "spec.resourceClaims" || len(p.Class.Unsolved) > 0 {
 					t.Errorf("%d allocated, %d bound: %s requests %d devices: %s", allocated, bound, p.Name, p.Class.Requests.At(d), p.Class.Key)
 				}
 				if slot == "" {

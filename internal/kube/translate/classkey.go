@@ -148,6 +148,7 @@ func classText(c *model.Class, resources []string) string {
 		w.str(c.Scheduler)
 	}
 	w.flag(c.HasClaims, " claims")
+	w.flag(c.OnlyExtended, " extended")
 	if c.Request != "" {
 		w.b.WriteString(" request:")
 		w.str(c.Request)

@@ -180,6 +180,11 @@ func (d *Devices) add(c claimant, times int64) {
 	d.stale.Nodes = with(d.stale.Nodes, c.node)
 }
 
+// SetExtendedUnserved says that extended resources of DeviceClasses are behind a gate that is off by default.
+func (d *Devices) SetExtendedUnserved(unserved bool) {
+	d.change(func(b *devices.Book) { b.SetExtendedUnserved(unserved) })
+}
+
 // SetDeviceClass takes in a DeviceClass; nil: it is gone.
 func (d *Devices) SetDeviceClass(name string, x *resourceapi.DeviceClass) {
 	d.change(func(b *devices.Book) { b.SetClass(name, x) })
@@ -418,11 +423,8 @@ func (t *Translator) resourceClaims(c *model.Class, p *corev1.Pod) devices.Need 
 		return devices.Need{}
 	}
 	need := known.OfPod(p)
-	c.HasClaims = claims || need.Extended != nil
-	field := "spec.resourceClaims: "
-	if !claims {
-		field = "spec.containers[*].resources.requests: "
-	}
+	c.HasClaims, c.OnlyExtended = claims || need.Extended != nil, !claims && need.Extended != nil
+	field := c.ClaimsField() + ": "
 	for _, why := range need.Unsupported {
 		c.Unsolved = append(c.Unsolved, field+why)
 	}

@@ -58,6 +58,11 @@ func (w *watcher) missingDevices(ctx context.Context) (missing string, denied bo
 	if w.taintRules {
 		kinds = append(kinds, "devicetaintrules")
 	}
+	version, err := w.c.Version(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	w.extendedUnserved = version == "1.34" || version == "1.35" // from version 1.36, the gate is on
 	var rights []string
 	for _, resource := range kinds {
 		err := w.c.Resource.Get().Resource(resource).VersionedParams(&metav1.ListOptions{Limit: 1}, metav1.ParameterCodec).Do(ctx).Error()
@@ -116,6 +121,7 @@ func (w *watcher) followDevices(ctx context.Context, wg *sync.WaitGroup) {
 
 func (w *watcher) readDevices(ctx context.Context, wg *sync.WaitGroup) {
 	c, d := w.c, w.c.Seen.Devices
+	d.SetExtendedUnserved(w.extendedUnserved)
 	follow(ctx, w, wg, source{c.Resource, "deviceclasses", &resourceapi.DeviceClass{}}, &sync.Mutex{},
 		func(k string, x *resourceapi.DeviceClass) { d.SetDeviceClass(k, x) },
 		func(k string) { d.SetDeviceClass(k, nil) })

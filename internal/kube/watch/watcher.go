@@ -29,15 +29,16 @@ type watcher struct {
 	daemonMu sync.Mutex
 	daemons  map[string]*appsv1.DaemonSet
 
-	podMu      sync.Mutex
-	volumePods map[string]*corev1.Pod            // pods with volumes that are looked up
-	claimUsers map[string]map[string]struct{}    // their keys, by the claim they use
-	spreadPods map[string]*corev1.Pod            // pods that their scheduler's default constraints spread
-	gangPods   map[string]map[string]*corev1.Pod // pods that name the object of a gang, by the gang and by key
-	gangOfPod  map[string]string                 // their gangs, by key
-	devicePods map[string]*corev1.Pod            // pods with resource claims, or resources that a DeviceClass may stand for
-	taintRules bool                              // the API server has rules that taint devices
-	replicas   map[string]replicas               // by namespace/name of the ReplicaSet
+	podMu            sync.Mutex
+	volumePods       map[string]*corev1.Pod            // pods with volumes that are looked up
+	claimUsers       map[string]map[string]struct{}    // their keys, by the claim they use
+	spreadPods       map[string]*corev1.Pod            // pods that their scheduler's default constraints spread
+	gangPods         map[string]map[string]*corev1.Pod // pods that name the object of a gang, by the gang and by key
+	gangOfPod        map[string]string                 // their gangs, by key
+	devicePods       map[string]*corev1.Pod            // pods with resource claims, or resources that a DeviceClass may stand for
+	taintRules       bool                              // the API server has rules that taint devices
+	extendedUnserved bool                              // extended resources of DeviceClasses are behind a gate that is off by default
+	replicas         map[string]replicas               // by namespace/name of the ReplicaSet
 
 	nodeMu  sync.Mutex
 	claimMu sync.Mutex // of NodeClaims
