@@ -85,8 +85,8 @@ func (b *Book) publishedOn(n *node) []*resourceapi.ResourceSlice {
 	return published
 }
 
-// orders returns the slices of a node with their devices in other orders: reversed, and with some devices first and last: those that satisfy a want
-// of a signature, and those of one size.
+// orders returns the slices of a node with their devices in other orders: reversed, as if published in slices of another order, and with some
+// devices first and last: those that satisfy a want of a signature, and those of one size.
 func (b *Book) orders(n *node, published []*resourceapi.ResourceSlice, of *signature) (out [][]*resourceapi.ResourceSlice) {
 	type device struct {
 		*resourceapi.Device
@@ -132,6 +132,12 @@ func (b *Book) orders(n *node, published []*resourceapi.ResourceSlice, of *signa
 		out = append(out, list)
 	}
 	add(func(list []device) { slices.Reverse(list) })
+	for quarter := 1; quarter < 4; quarter++ {
+		add(func(list []device) {
+			at := len(list) * quarter / 4
+			copy(list, slices.Concat(list[at:], list[:at]))
+		})
+	}
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
 		if groups[key] == all {
 			continue

@@ -75,7 +75,7 @@ func (s *signature) times(registered map[string]int64) int64 {
 	return least
 }
 
-// SetExtendedUnserved says that extended resources of DeviceClasses are behind a gate of the API server that is off by default. A class that names one
+// SetExtendedUnserved says that extended resources of a DeviceClass are behind a gate of the API server that is off by default. A class that names one
 // shows that it is on, as the API server drops the field otherwise.
 func (b *Book) SetExtendedUnserved(unserved bool) {
 	b.all = b.all || b.unserved != unserved

@@ -180,7 +180,7 @@ func (d *Devices) add(c claimant, times int64) {
 	d.stale.Nodes = with(d.stale.Nodes, c.node)
 }
 
-// SetExtendedUnserved says that extended resources of DeviceClasses are behind a gate that is off by default.
+// SetExtendedUnserved says that extended resources of a DeviceClass are behind a gate that is off by default.
 func (d *Devices) SetExtendedUnserved(unserved bool) {
 	d.change(func(b *devices.Book) { b.SetExtendedUnserved(unserved) })
 }

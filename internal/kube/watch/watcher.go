@@ -37,7 +37,7 @@ type watcher struct {
 	gangOfPod        map[string]string                 // their gangs, by key
 	devicePods       map[string]*corev1.Pod            // pods with resource claims, or resources that a DeviceClass may stand for
 	taintRules       bool                              // the API server has rules that taint devices
-	extendedUnserved bool                              // extended resources of DeviceClasses are behind a gate that is off by default
+	extendedUnserved bool                              // extended resources of a DeviceClass are behind a gate that is off by default
 	replicas         map[string]replicas               // by namespace/name of the ReplicaSet
 
 	nodeMu  sync.Mutex

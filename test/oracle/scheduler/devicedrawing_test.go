@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -87,17 +88,19 @@ type deviceDrawing struct {
 
 // deviceKinds are what a cluster may have; few at once let each of them show.
 var deviceKinds = []string{"partitions", "sharing", "nics", "selectors", "alternatives", "all", "constraints", "capacity", "admin", "shared claims", "taints", "rules",
-	"broken selectors", "two claims", "standing", "several pools", "late", "large claims", "extended"}
+	"broken selectors", "two claims", "standing", "several pools", "late", "large claims", "extended", "agents"}
 
 func newDeviceCluster(seed uint64) *deviceCluster {
 	d := &deviceDrawing{draw: &draw{Rand: rand.New(rand.NewPCG(seed, 62)), s: &scenario{seed: seed, attach: map[string]int64{}}, feature: map[string]bool{}, counts: map[string]int{}}}
 	d.c = &deviceCluster{scenario: d.s, published: map[string][]devices.TypeSlice{}, kinds: map[string]bool{}}
 	for _, f := range deviceKinds {
-		if f != "extended" { // which came later: other clusters are what they were
+		if f != "extended" && f != "agents" { // which came later: other clusters are what they were
 			d.feature[f] = d.chance(3)
 		}
 	}
 	d.feature["extended"] = rand.New(rand.NewPCG(seed, 64)).IntN(4) == 0
+	later := rand.New(rand.NewPCG(seed, 65))
+	d.feature["agents"] = later.IntN(4) == 0
 	d.feature["standing"] = d.chance(2)
 	d.pool()
 	for i := range 1 + d.IntN(3) {
@@ -122,6 +125,9 @@ func newDeviceCluster(seed uint64) *deviceCluster {
 	}
 	for i := range 1 + d.IntN(9) {
 		d.pod(fmt.Sprintf("p%d", i), i)
+	}
+	if d.feature["agents"] {
+		d.agent(later)
 	}
 	return d.c
 }
@@ -417,6 +423,50 @@ func (d *deviceDrawing) pod(name string, i int) {
 	if !d.has("late", 2) {
 		d.c.makeClaims(p)
 	}
+}
+
+// agent draws a DaemonSet whose pods claim devices: mostly, access to those that other pods use. Its pods go to nodes of one type or to all.
+func (d *deviceDrawing) agent(r *rand.Rand) {
+	d.c.kinds["agents"] = true
+	t := &resourceapi.ResourceClaimTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: devicesIn, Name: "agent"}}
+	e := &resourceapi.ExactDeviceRequest{DeviceClassName: d.c.classes[0].Name, AllocationMode: resourceapi.DeviceAllocationModeExactCount, Count: 1,
+		Tolerations: []resourceapi.DeviceToleration{{Operator: resourceapi.DeviceTolerationOpExists}}}
+	if r.IntN(4) > 0 {
+		e.AdminAccess = pointer(true)
+		if r.IntN(2) == 0 {
+			e.AllocationMode, e.Count = resourceapi.DeviceAllocationModeAll, 0
+		}
+	}
+	t.Spec.Spec.Devices.Requests = []resourceapi.DeviceRequest{{Name: "watch", Exactly: e}}
+	d.c.templates = append(d.c.templates, t)
+	x := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: devicesIn, Name: "agent", UID: "agent"}}
+	labels := map[string]string{"daemon": x.Name}
+	x.Spec.Selector, x.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: labels}, labels
+	x.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "i", Resources: corev1.ResourceRequirements{Requests: list(100, 64, 0), Claims: []corev1.ResourceClaim{{Name: "c0"}}}}}
+	x.Spec.Template.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c0", ResourceClaimTemplateName: &t.Name}}
+	if r.IntN(2) == 0 {
+		x.Spec.Template.Spec.NodeSelector = map[string]string{typeKey: "t0"} // which has devices
+	}
+	d.s.daemons = append(d.s.daemons, x)
+}
+
+// agentsOn are the pods that the DaemonSet controller makes for nodes.
+func (c *deviceCluster) agentsOn(nodes []*corev1.Node) (out []*corev1.Pod) {
+	for _, x := range c.daemons {
+		for _, n := range nodes {
+			if !daemonGoesTo(x, n) {
+				continue
+			}
+			p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: devicesIn, Name: x.Name + "-" + n.Name, Labels: x.Spec.Template.Labels, CreationTimestamp: n.CreationTimestamp,
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(x, appsv1.SchemeGroupVersion.WithKind("DaemonSet"))}}, Spec: *x.Spec.Template.Spec.DeepCopy()}
+			p.UID = types.UID(p.Name)
+			affinityOf(p).NodeAffinity = &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{n.Name}}}}}}}
+			apidefaults.SetObjectDefaults_Pod(p)
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // makeClaims makes the claims of a pod's templates, as kube-controller-manager does.

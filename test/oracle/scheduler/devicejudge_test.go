@@ -198,6 +198,7 @@ func judgeDevices(c *deviceCluster, m *deviceMutant) (*deviceJudge, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	x := &deviceJudge{c: c, m: m}
+	x.agents(c.nodes)
 	first, err := newDeviceFilters(ctx, c)
 	if err != nil {
 		return nil, err
@@ -214,6 +215,7 @@ func judgeDevices(c *deviceCluster, m *deviceMutant) (*deviceJudge, error) {
 			x.disagree("verify", "round %d: %v", round, a.broken)
 		}
 		come := x.comingNodes(a)
+		x.agents(come)
 		for _, p := range c.pods {
 			c.makeClaims(p)
 		}
@@ -272,6 +274,16 @@ func (x *deviceJudge) scheduleAll(f *filters) (int, error) {
 	return len(all), x.c.take(f, all)
 }
 
+// agents makes the pods of DaemonSets on nodes, which are pending first of all.
+func (x *deviceJudge) agents(nodes []*corev1.Node) []*corev1.Pod {
+	made := x.c.agentsOn(nodes)
+	x.c.pods = append(made, x.c.pods...)
+	for _, p := range made {
+		x.c.makeClaims(p)
+	}
+	return made
+}
+
 // comingNodes are the nodes that a plan buys, of the first type that its claim allows.
 func (x *deviceJudge) comingNodes(a *answer) (out []*corev1.Node) {
 	for _, c := range a.claims() {
@@ -311,6 +323,13 @@ func (x *deviceJudge) landing(ctx context.Context, a *answer, come []*corev1.Nod
 			target[p.Pod.Key()] = p.Target
 		}
 	}
+	for _, n := range come {
+		for _, p := range x.c.pods {
+			if p.Name == "agent-"+n.Name {
+				target[p.Namespace+"/"+p.Name] = n.Name
+			}
+		}
+	}
 	open := slices.DeleteFunc(slices.Clone(x.c.pods), func(p *corev1.Pod) bool { return target[p.Namespace+"/"+p.Name] == "" })
 	if len(open) == 0 {
 		return nil
@@ -329,7 +348,7 @@ func (x *deviceJudge) landing(ctx context.Context, a *answer, come []*corev1.Nod
 			if err != nil {
 				message = err.Error()
 			}
-			if bound == nil {
+			if bound == nil && p.Labels["daemon"] == "" { // nobody buys a node for an agent
 				failed = true
 				if why == "" {
 					why = fmt.Sprintf("%s was planned on %s: %s", p.Name, target[p.Namespace+"/"+p.Name], message)
@@ -352,7 +371,7 @@ func (x *deviceJudge) landing(ctx context.Context, a *answer, come []*corev1.Nod
 // end judges what is left when nothing is planned any more: every pod without a node fits on no empty node of any type.
 func (x *deviceJudge) end(ctx context.Context, a *answer) error {
 	for _, n := range x.bought {
-		if !slices.ContainsFunc(x.c.standing, func(p *corev1.Pod) bool { return p.Spec.NodeName == n }) {
+		if !slices.ContainsFunc(x.c.standing, func(p *corev1.Pod) bool { return p.Spec.NodeName == n && p.Labels["daemon"] == "" }) {
 			x.tally.empty++
 		}
 	}
@@ -365,14 +384,27 @@ func (x *deviceJudge) end(ctx context.Context, a *answer) error {
 			probes = append(probes, registered(n))
 		}
 	}
+	agents := x.agents(probes)
 	f, err := newDeviceFilters(ctx, x.c, probes...)
 	if err != nil {
 		return err
+	}
+	waits := map[string]bool{} // nodes on which an agent would wait for ever, so that none is launched
+	for _, p := range agents {
+		node := strings.TrimPrefix(p.Name, p.Labels["daemon"]+"-")
+		bound, message, err := f.scheduleOn(p, node)
+		if err != nil {
+			return fmt.Errorf("%s on %s: %s: %w", p.Name, node, message, err)
+		}
+		waits[node] = bound == nil
 	}
 	for _, p := range a.out.Pods {
 		i := slices.IndexFunc(x.c.pods, func(q *corev1.Pod) bool { return q.Namespace+"/"+q.Name == p.Pod.Key() })
 		if i < 0 {
 			return fmt.Errorf("%s is planned for and not there", p.Pod.Key())
+		}
+		if x.c.pods[i].Labels["daemon"] != "" {
+			continue
 		}
 		if p.Outcome != plan.Refused {
 			x.disagree("stuck", "%s: %s %s, and kube-scheduler does not place it", p.Pod.Key(), p.Outcome, p.Target)
@@ -380,6 +412,9 @@ func (x *deviceJudge) end(ctx context.Context, a *answer) error {
 		}
 		x.tally.refused++
 		for _, n := range probes {
+			if waits[n.Name] {
+				continue
+			}
 			x.tally.probed++
 			plugin, _, err := f.filter(schedulerframework.NewCycleState(), x.c.pods[i], n)
 			if err != nil || plugin != "" {
