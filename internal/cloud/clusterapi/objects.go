@@ -85,10 +85,10 @@ type object struct {
 		Topology   topology `json:"topology"`
 	} `json:"spec"`
 	Status struct {
-		Phase           string             `json:"phase"`
-		Replicas        int64              `json:"replicas"`
-		UpdatedReplicas *int64             `json:"updatedReplicas"` // v1beta1
-		Conditions      []metav1.Condition `json:"conditions"`
+		Phase           string      `json:"phase"`
+		Replicas        int64       `json:"replicas"`
+		UpdatedReplicas *int64      `json:"updatedReplicas"` // v1beta1
+		Conditions      []condition `json:"conditions"`
 		NodeRef         struct {
 			Name string `json:"name"`
 		} `json:"nodeRef"` // of a Machine that has, or had, a node
@@ -101,6 +101,13 @@ type object struct {
 			} `json:"v1beta1"`
 		} `json:"deprecated"`
 	} `json:"status"`
+}
+
+// condition is what is read of metav1.Condition. A Machine has about ten, whose times and reasons nobody here needs.
+type condition struct {
+	Type    string                 `json:"type"`
+	Status  metav1.ConditionStatus `json:"status"`
+	Message string                 `json:"message"`
 }
 
 // metadata is what is read of metav1.ObjectMeta: managed fields are half of an object, and are skipped.

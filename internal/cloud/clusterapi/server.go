@@ -202,7 +202,7 @@ func (s *server) paused(resource string, o, owner *object) string {
 
 // blocked returns why Cluster API creates no Machines for an object, such as a template that does not exist; empty: it creates them.
 func (s *server) blocked(resource string, o *object) string {
-	i := slices.IndexFunc(o.Status.Conditions, func(c metav1.Condition) bool {
+	i := slices.IndexFunc(o.Status.Conditions, func(c condition) bool {
 		return c.Type == conditionScalingUp && strings.Contains(c.Message, "blocked because")
 	})
 	if i < 0 {
@@ -227,7 +227,7 @@ func isRollingOut(o *object) bool {
 	if n := o.Status.UpdatedReplicas; n != nil {
 		return *n < o.Status.Replicas
 	}
-	return slices.ContainsFunc(o.Status.Conditions, func(c metav1.Condition) bool {
+	return slices.ContainsFunc(o.Status.Conditions, func(c condition) bool {
 		return c.Type == conditionRollingOut && c.Status == metav1.ConditionTrue && !isVersionOnly(c.Message)
 	})
 }
