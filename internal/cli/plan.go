@@ -196,6 +196,11 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 	shown.at("writing the plan")
 	p := reported(snap, &out, static)
 	p.Unknown, p.NotCreated = unknowns(m, &of, len(f.files) > 0), notCreated(m)
+	for _, b := range snap.Buffers {
+		if b.Ready.Status == "False" {
+			p.Unknown = append(p.Unknown, fmt.Sprintf("CapacityBuffer %s is ignored: %s", b.Key(), b.Ready.Message))
+		}
+	}
 	for _, o := range s.Pools.ListNodeOverlays() {
 		p.Overlays = append(p.Overlays, report.Overlay{Name: o.Name, NotApplied: o.Verdict.NotApplied()})
 	}

@@ -12,6 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -32,6 +34,8 @@ func check(obj runtime.Object) (field, why string) {
 	switch o := obj.(type) {
 	case *corev1.Pod:
 		c.pod("spec", &o.Spec)
+	case *corev1.PodTemplate:
+		c.template("template", &o.Template, nil)
 	case *corev1.ReplicationController:
 		c.count("spec.replicas", o.Spec.Replicas)
 		if o.Spec.Template != nil {
@@ -52,7 +56,16 @@ func check(obj runtime.Object) (field, why string) {
 		c.job("spec", &o.Spec)
 	case *batchv1.CronJob:
 		c.job("spec.jobTemplate.spec", &o.Spec.JobTemplate.Spec)
+	case *corev1.PersistentVolumeClaim:
+		c.amounts("spec.resources.requests", o.Spec.Resources.Requests)
+	case *storagev1.StorageClass:
+		if m := o.VolumeBindingMode; m != nil {
+			oneOf(c, "volumeBindingMode", *m, storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer)
+		}
 	case *corev1.Node:
+		for i := range o.Spec.Taints {
+			oneOf(c, fmt.Sprintf("spec.taints[%d].effect", i), o.Spec.Taints[i].Effect, taintEffects...)
+		}
 		c.amounts("status.allocatable", o.Status.Allocatable)
 		c.amounts("status.capacity", o.Status.Capacity)
 	case *karpv1.NodePool:
@@ -80,6 +93,22 @@ func (c *checker) fail(field, format string, args ...any) {
 	if c.why == "" {
 		c.field, c.why = field, fmt.Sprintf(format, args...)
 	}
+}
+
+// taintEffects are the effects of taints.
+var taintEffects = []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
+
+// oneOf checks a value of which there are only some.
+func oneOf[T ~string](c *checker, field string, v T, known ...T) {
+	if slices.Contains(known, v) {
+		return
+	}
+	words := make([]string, len(known))
+	for i, k := range known {
+		words[i] = string(k)
+	}
+	last := len(words) - 1
+	c.fail(field, "use %s or %s", strings.Join(words[:last], ", "), words[last])
 }
 
 // mostPods of one workload are several times what the largest clusters run in all; more is a slip of the finger.
@@ -163,6 +192,26 @@ func (c *checker) resources(at string, r *corev1.ResourceRequirements) {
 			c.fail(at+".requests["+string(name)+"]", "more than the limit of %s", l.String())
 		}
 	}
+	c.units(at+".requests", r.Requests, r.Limits)
+	c.units(at+".limits", r.Limits, nil)
+}
+
+// units checks what only containers' resources are bound by. Whether a limit is missing is known only with the namespace's LimitRanges.
+func (c *checker) units(at string, list, limits corev1.ResourceList) {
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		field, q := at+"["+string(name)+"]", list[name]
+		l, limited := limits[name]
+		huge, extended := strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix), strings.Contains(string(name), "/") && !strings.Contains(string(name), corev1.ResourceDefaultNamespacePrefix)
+		switch {
+		case name == corev1.ResourceCPU, name == corev1.ResourceMemory, name == corev1.ResourceEphemeralStorage:
+		case !strings.Contains(string(name), "/") && !huge:
+			c.fail(field, "unknown resource; use cpu, memory, ephemeral-storage, hugepages-<size>, or an extended resource with its domain, such as nvidia.com/gpu")
+		case extended && resource.NewQuantity(q.Value(), resource.DecimalSI).Cmp(q) != 0:
+			c.fail(field, "must be a whole number")
+		case (extended || huge) && limited && q.Cmp(l) != 0:
+			c.fail(field, "must equal the limit of %s, because %s can't be overcommitted", l.String(), name)
+		}
+	}
 }
 
 func (c *checker) toleration(at string, t *corev1.Toleration) {
@@ -178,10 +227,8 @@ func (c *checker) toleration(at string, t *corev1.Toleration) {
 	default:
 		c.fail(at+".operator", "unknown; use Exists or Equal")
 	}
-	switch t.Effect {
-	case "", corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
-	default:
-		c.fail(at+".effect", "unknown; use NoSchedule, PreferNoSchedule or NoExecute")
+	if t.Effect != "" {
+		oneOf(c, at+".effect", t.Effect, taintEffects...)
 	}
 }
 
@@ -192,10 +239,12 @@ func (c *checker) spread(at string, s *corev1.TopologySpreadConstraint) {
 	if s.TopologyKey == "" {
 		c.fail(at+".topologyKey", "missing")
 	}
-	switch s.WhenUnsatisfiable {
-	case corev1.DoNotSchedule, corev1.ScheduleAnyway:
-	default:
-		c.fail(at+".whenUnsatisfiable", "use DoNotSchedule or ScheduleAnyway")
+	oneOf(c, at+".whenUnsatisfiable", s.WhenUnsatisfiable, corev1.DoNotSchedule, corev1.ScheduleAnyway)
+	if p := s.NodeAffinityPolicy; p != nil {
+		oneOf(c, at+".nodeAffinityPolicy", *p, corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore)
+	}
+	if p := s.NodeTaintsPolicy; p != nil {
+		oneOf(c, at+".nodeTaintsPolicy", *p, corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore)
 	}
 	if s.MinDomains != nil && (*s.MinDomains < 1 || s.WhenUnsatisfiable != corev1.DoNotSchedule) {
 		c.fail(at+".minDomains", "must be at least 1, and only with DoNotSchedule")
