@@ -90,7 +90,7 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 			return one(pod, "spec.containers[*].ports["+string(port)+"]", plan.Remove, "")
 		}
 	case plan.VolumeTopology:
-		return volumeRemedies(c, pool, name, plan.DetailOf[plan.OfVolumeTopology](r).Name)
+		return volumeRemedies(c, pool, pod, name, plan.DetailOf[plan.OfVolumeTopology](r))
 	case plan.VolumeClaim:
 		return claimRemedies(pod, plan.DetailOf[plan.OfVolumeClaim](r))
 	case plan.Unsupported:

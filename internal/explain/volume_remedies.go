@@ -10,10 +10,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// volumeRemedies have the pool allow where the pod's volume is.
-func volumeRemedies(c *model.Class, pool *model.NodePool, name, claim string) (out []plan.Change) {
+// volumeRemedies have the pool allow where the pod's volume is, or the pod no longer require another place.
+func volumeRemedies(c *model.Class, pool *model.NodePool, pod, name string, d plan.OfVolumeTopology) (out []plan.Change) {
+	if label, _, _, _ := d.Pod.Split(); label != "" {
+		return []plan.Change{{Object: pod, Field: "spec.affinity.nodeAffinity[" + label + "]", Op: plan.Remove}}
+	}
 	for _, v := range c.Volumes {
-		if v.Claim != claim || pool == nil {
+		if v.Claim != d.Name || pool == nil {
 			continue
 		}
 		for _, at := range v.Topology {

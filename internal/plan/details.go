@@ -5,7 +5,7 @@ package plan
 
 // details are the types of Detail by code, one for each: Nothing where the code says all.
 var details = map[Code]Detail{
-	NoPools: Nothing{}, Taint: OfTaint{}, Requirement: OfRequirement{}, NoInstanceType: OfNoInstanceType{}, Resource: OfSize{}, CameShort: OfSize{},
+	NoPools: OfNoPools{}, Taint: OfTaint{}, Requirement: OfRequirement{}, NoInstanceType: OfNoInstanceType{}, Resource: OfSize{}, CameShort: OfSize{},
 	ShortAgain: OfSize{}, Offering: OfOffering{}, ZonalShift: OfZonalShift{}, OutOfCapacity: OfOutOfCapacity{}, GroupMaximum: OfGroupMaximum{}, UnusedLaunches: OfUnusedLaunches{}, Limit: OfLimit{},
 	SharedLimit: OfSharedLimit{}, MinValues: OfMinValues{}, TopologySpread: OfTopologySpread{}, PodAffinity: OfPodAffinity{},
 	PodAntiAffinity: OfPodAntiAffinity{}, HostPortConflict: OfHostPort{}, VolumeTopology: OfVolumeTopology{}, VolumeLimit: OfVolumeLimit{},

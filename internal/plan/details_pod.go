@@ -30,12 +30,19 @@ type (
 		Undefined bool   `have:"the pool does not define the label"`
 		Have      Rule   `have:"%s"` // the NodePool's requirement, or the value of its label
 	}
+	// OfNoPools is the lack of a NodePool that could launch nodes for pods.
+	OfNoPools struct {
+		detail
+		Static List `have:"static: %s|"` // the NodePools that there are, which keep a number of nodes
+	}
 	// OfNoInstanceType is the requirement that leaves no instance type of the NodePool. Without a label the NodePool's own
 	// requirements leave none.
 	OfNoInstanceType struct {
 		detail
 		Label      string `key:"%s"`
 		Want       Rule   `want:"%s"`
+		With       Rules  `want:", together with %s|"` // requirements, of the pod or of the NodePool that excludes types, that leave none together with the last
+		OfPool     bool   `want:" of the NodePool"`    // Want is the NodePool's, not the pod's
 		None       bool   `have:"the pool is offered no instance type"`
 		ExcludedBy Rule   `have:"excluded by %s|"` // the NodePool's requirement that excludes every type that has the label's value
 		Have       List   `have:"%s"`              // the label's values of the types that met all before
@@ -46,8 +53,9 @@ type (
 		detail
 		InstanceType string       `subject:"%s"`
 		Resource     ResourceName `key:"%s"`
-		Need         Amount       `want:"%s"` // of the pod and the DaemonSets
-		Have         Amount       `have:"%s"` // allocatable
+		Need         Amount       `want:"%s"`       // of the pod and the DaemonSets
+		DaemonSet    Object       `want:", of %s|"` // that needs most, if DaemonSets leave nothing on any type; the type is then the largest
+		Have         Amount       `have:"%s"`       // allocatable
 	}
 	// OfOffering is where a pod may run and no type that fits is offered.
 	OfOffering struct {
@@ -56,7 +64,8 @@ type (
 		Want     Rule   `want:"%s"`
 		Apart    bool   `have:"no offering meets the pool's requirements and the pod's together"`
 		Together bool   `have:"no type that fits is offered in zone and capacity type wanted together"`
-		Have     List   `have:"%s"` // the label's values that are offered
+		OfPool   bool   `have:"the NodePool requires it; offered: "` // Want is the NodePool's, not the pod's
+		Have     List   `have:"%s"`                                  // the label's values that are offered
 	}
 	// OfZonalShift is a zonal shift, and until when it lasts; zero: until the cloud ends it.
 	OfZonalShift struct {
@@ -160,13 +169,20 @@ type (
 		Count int   `want:"%s"`
 		Said  Words `have:"%s"`
 	}
-	// OfVolumeTopology is a volume that can't be used where nodes could be launched; or one that pods share, to be created in a
-	// domain without room.
+	// OfVolumeTopology is a volume that can't be used where nodes could be launched for the pod; or one that pods share, to be
+	// created in a domain where the pod can't run.
 	OfVolumeTopology struct {
 		detail
-		Name     string `key:"%s"` // of the claim; if ToCreate, the topology key
-		ToCreate bool   `want:"the domain in which the volume will be made" have:"none with room|no offering there"`
-		Want     Rules  `want:"%s"`
+		Name      string `key:"%s"` // of the claim; if ToCreate, the topology key
+		ToCreate  bool   `want:"the domain in which the volume will be made" have:"none with room"`
+		Want      Rules  `want:"%s"`
+		Nowhere   bool   `have:"no offering there"`
+		Unfit     bool   `have:"no offering there that fits"` // that the NodePool and the pod allow and that is large enough
+		Together  bool   `have:"no offering meets it together with the pod's other requirements"`
+		Pool      Rule   `have:"the NodePool requires %s|"` // the NodePool's requirement that excludes every offering there
+		Pod       Rule   `have:"the pod requires %s|"`      // the pod's own that does
+		Other     string `have:"PVC %s|"`                   // the claim of another volume of the pod that does
+		OtherWant Rules  `have:" requires %s|"`
 	}
 	// OfVolumeStorage is a claim for which the driver of a StorageClass reports too little free storage.
 	OfVolumeStorage struct {

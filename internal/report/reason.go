@@ -50,7 +50,14 @@ func Refusal(reasons []plan.Reason) string {
 func sentence(r plan.Reason) string {
 	switch r.Code {
 	case plan.NoPools:
-		return "there is no NodePool that could launch a node; create one"
+		switch names := plan.DetailOf[plan.OfNoPools](r).Static.Names(); len(names) {
+		case 0:
+			return "there is no NodePool that could launch a node; create one"
+		case 1:
+			return "NodePool " + names[0] + " is static (spec.replicas), so it launches no node for a pending pod; raise spec.replicas, or create a NodePool without it"
+		default:
+			return "NodePools " + listText(names, 0) + " are static (spec.replicas), so they launch no node for a pending pod; raise spec.replicas, or create a NodePool without it"
+		}
 	case plan.PoolNotReady:
 		return "the NodePool is not Ready: " + or(string(plan.DetailOf[plan.OfPoolNotReady](r).Said), "its status doesn't say why")
 	case plan.Taint:
@@ -73,17 +80,30 @@ func sentence(r plan.Reason) string {
 			return contradiction(d.Want)
 		}
 		if d.ExcludedBy != "" {
+			if d.With != "" {
+				return "the NodePool's requirements " + rulesText(d.With) + " and " + ruleText(d.ExcludedBy) + " exclude every instance type with " + ruleText(d.Want)
+			}
 			return "the NodePool's requirement " + ruleText(d.ExcludedBy) + " excludes every instance type with " + ruleText(d.Want)
 		}
-		have := "the instance types that the NodePool and the pod allow don't have this label"
-		if d.Have != "" {
-			have = "the instance types that the NodePool and the pod allow have " + listText(d.Have.Names(), d.More)
+		of, types, required := " that the NodePool allows", "the instance types that it allows", ""
+		if d.OfPool {
+			of, types, required = "", "instance types", ", which the NodePool requires"
 		}
-		return "no instance type has " + ruleText(d.Want) + "; " + have
+		if d.With != "" {
+			return "no instance type" + of + " has " + rulesText(d.With) + " and " + ruleText(d.Want) + " together" + required
+		}
+		have := types + " don't have this label"
+		if d.Have != "" {
+			have = types + " have " + listText(d.Have.Names(), d.More)
+		}
+		return "no instance type" + of + " has " + ruleText(d.Want) + required + "; " + have
 	case plan.Resource:
 		d := plan.DetailOf[plan.OfSize](r)
 		need, have := amountPair(d.Resource, d.Need, d.Have)
-		need = "the pod and the node's DaemonSets need " + need
+		need = "the pod and the node's DaemonSets need " + need + with(" (most of it for ", objectName(d.DaemonSet), ")")
+		if d.DaemonSet != "" {
+			return need + "; the largest allowed instance type" + with(", ", d.InstanceType, ",") + " has " + have
+		}
 		if d.Have == 0 {
 			return need + "; no allowed instance type has any"
 		}
@@ -104,7 +124,13 @@ func sentence(r plan.Reason) string {
 	case plan.Offering:
 		d := plan.DetailOf[plan.OfOffering](r)
 		if d.Want == "" {
+			if d.Apart {
+				return "no offering meets the NodePool's requirements and the pod's together"
+			}
 			return "no instance type that fits is available where the pod may run" + with(" (", labelName(d.Label), ")")
+		}
+		if d.OfPool {
+			return "the NodePool requires " + ruleText(d.Want) + "; the instance types that it and the pod allow are available only in " + listText(d.Have.Names(), 0)
 		}
 		if isContradiction(d.Want) {
 			return contradiction(d.Want)
@@ -202,7 +228,7 @@ func sentence(r plan.Reason) string {
 	case plan.PodAntiAffinity:
 		d := plan.DetailOf[plan.OfPodAntiAffinity](r)
 		domain := labelName(d.TopologyKey)
-		s := "the pod's anti-affinity allows no " + domain + " with a matching pod; every " + domain + " with free capacity has one"
+		s := "the pod's anti-affinity allows no " + domain + " with a matching pod; every " + domain + " where the pod could otherwise run has one"
 		switch {
 		case d.OfDevices:
 			s = "every " + domain + " with free capacity has pods with a different request for some of the same devices"
@@ -220,9 +246,9 @@ func sentence(r plan.Reason) string {
 	case plan.VolumeTopology:
 		d := plan.DetailOf[plan.OfVolumeTopology](r)
 		if d.ToCreate {
-			return "the " + labelName(d.Name) + " in which the pod's volume will be created has no free capacity"
+			return "the pod shares a volume with other pods, which is created in the " + labelName(d.Name) + " of one of them; no node can run this pod there"
 		}
-		return "the volume of PVC " + d.Name + " requires " + rulesText(d.Want) + "; no offering is available there"
+		return "the volume of PVC " + d.Name + " requires " + rulesText(d.Want) + "; " + volumeConflict(d)
 	case plan.VolumeLimit:
 		d := plan.DetailOf[plan.OfVolumeLimit](r)
 		return "the pod mounts " + strconv.Itoa(d.Want) + " volumes of driver " + d.Driver + "; a node of type " + d.InstanceType + " can attach " + strconv.Itoa(d.Have)
@@ -283,6 +309,23 @@ func sentence(r plan.Reason) string {
 		return notSchedulable(plan.DetailOf[plan.OfNotSchedulable](r))
 	}
 	return ""
+}
+
+// volumeConflict says what keeps the pod from where its volume can be used.
+func volumeConflict(d plan.OfVolumeTopology) string {
+	switch {
+	case d.Pool != "":
+		return "the NodePool requires " + ruleText(d.Pool)
+	case d.Pod != "":
+		return "the pod requires " + ruleText(d.Pod)
+	case d.Other != "":
+		return "the volume of PVC " + d.Other + " requires " + rulesText(d.OtherWant)
+	case d.Unfit:
+		return "no instance type that fits and that the NodePool and the pod allow is available there"
+	case d.Together:
+		return "no offering meets this and the pod's other requirements together"
+	}
+	return "no offering is available there"
 }
 
 func notSchedulable(d plan.OfNotSchedulable) string {

@@ -120,7 +120,7 @@ func (t *offerTally) addAllowed(o *problem.Offer) {
 func (t *offerTally) reason() *plan.Reason {
 	switch {
 	case t.labels == 0:
-		return &plan.Reason{Code: plan.Offering, Detail: plan.OfOffering{Label: model.LabelZone, Apart: true}}
+		return t.s.explainApart(t.class, t.pool)
 	case t.fit == 0 && t.promised != nil:
 		r := t.s.explainSize(t.class, t.promised)
 		r.Code = plan.CameShort
@@ -151,26 +151,89 @@ func (t *offerTally) reason() *plan.Reason {
 	return nil
 }
 
-// explainVolumePlace names the volume that can be used where no offer that fits is: the first that no offer of its own
-// is near enough to.
+// explainApart says why no offer of the pool has a type that the class's labels allow, although the pool and the class each
+// allow some: the requirement of the pool that none of their offerings meets, if there is one.
+func (s *Explainer) explainApart(c *problem.Class, pi int) *plan.Reason {
+	p := &s.In.Given.Pools[pi]
+	known := s.Catalog.ProviderKeysOf(p.Types)
+	types := s.typesOf(p, known).types
+	for i := range c.Spec.Terms {
+		if left, _ := typesWithin(c.Spec.Terms[i].Requirements, types, known); len(left) > 0 {
+			types = left
+			break
+		}
+	}
+	if q := s.excludesAll(p.Requirements, types, nil); q != nil {
+		return &plan.Reason{Code: plan.Offering, Detail: plan.OfOffering{Label: q.Key, Want: plan.RuleOf(q), OfPool: true, Have: plan.ListOf(offeredValues(q.Key, types))}}
+	}
+	return &plan.Reason{Code: plan.Offering, Detail: plan.OfOffering{Apart: true}}
+}
+
+// excludesAll returns the first of some requirements that none of the types' offerings at some places meets; nil: each is
+// met by one, or there are no such offerings.
+func (s *Explainer) excludesAll(rs model.Requirements, types []*model.InstanceType, places []model.Requirements) *model.Requirement {
+	for i := range rs {
+		any, met := false, false
+		for _, t := range types {
+			s.Work.Steps += int64(len(t.Offerings))
+			for j := range t.Offerings {
+				if o := &t.Offerings[j]; isAt(places, t, o) {
+					v, ok := t.Label(rs[i].Key, o)
+					any, met = true, met || rs[i].Matches(v, ok)
+				}
+			}
+		}
+		if any && !met && (rs[i].Key == model.LabelZone || rs[i].Key == model.LabelCapacityType) {
+			return &rs[i]
+		}
+	}
+	return nil
+}
+
+// isAt reports whether an offering of a type meets one of some places; none: all do.
+func isAt(places []model.Requirements, t *model.InstanceType, o *model.Offering) bool {
+	return len(places) == 0 || slices.ContainsFunc(places, func(rs model.Requirements) bool {
+		return !slices.ContainsFunc(rs, func(q model.Requirement) bool {
+			v, ok := t.Label(q.Key, o)
+			return !q.Matches(v, ok)
+		})
+	})
+}
+
+// offeredValues lists the values of a label that the offerings of types have, sorted.
+func offeredValues(key string, types []*model.InstanceType) (out []string) {
+	for _, t := range types {
+		for i := range t.Offerings {
+			if v, ok := t.Label(key, &t.Offerings[i]); ok && !slices.Contains(out, v) {
+				out = append(out, v)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// explainVolumePlace names the volume that can't be used on any offer that the class may be on, and what keeps the class
+// from the offers where it can: the first volume that no offer is near enough to that is large enough, else the first whose
+// place the class's own labels exclude, else the first two that can't be used on the same offer.
 func (s *Explainer) explainVolumePlace(c *problem.Class, pi int) *plan.Reason {
-	var first *model.Volume
-	lo, hi := s.Catalog.PoolOfferRange(pi)
+	var placed []*model.Volume
 	for i := range c.Spec.Volumes {
-		v := &c.Spec.Volumes[i]
-		if len(v.Topology) == 0 {
-			continue
+		if v := &c.Spec.Volumes[i]; len(v.Topology) > 0 {
+			placed = append(placed, v)
 		}
-		if first == nil {
-			first = v
-		}
+	}
+	lo, hi := s.Catalog.PoolOfferRange(pi)
+	near := make([][]*problem.Offer, len(placed)) // the offers near each, of those that are large enough
+	first := placed[0]
+	for i, v := range placed {
 		s.Work.Steps += int64(hi - lo)
-		near := false
-		for j := lo; j < hi && !near; j++ {
-			o := &s.Catalog.Offers[j]
-			near = typeOnly(c, o, s) && problem.IsWithin(&c.Req, o.Allocatable, s.In.NumDims) && s.Inst.IsNear(v, o)
+		for j := lo; j < hi; j++ {
+			if o := &s.Catalog.Offers[j]; typeOnly(c, o, s) && problem.IsWithin(&c.Req, o.Allocatable, s.In.NumDims) && s.Inst.IsNear(v, o) {
+				near[i] = append(near[i], o)
+			}
 		}
-		if !near {
+		if len(near[i]) == 0 {
 			first = v
 			break
 		}
@@ -181,7 +244,86 @@ func (s *Explainer) explainVolumePlace(c *problem.Class, pi int) *plan.Reason {
 	if r := keptVolume(c); r != nil {
 		return r
 	}
-	return &plan.Reason{Code: plan.VolumeTopology, Detail: plan.OfVolumeTopology{Name: first.Claim, Want: plan.RulesOf(first.Topology[0])}}
+	return &plan.Reason{Code: plan.VolumeTopology, Detail: s.volumeConflict(c, pi, placed, near)}
+}
+
+// volumeConflict is the Detail of explainVolumePlace: placed are the volumes that have a place, near the offers near each.
+func (s *Explainer) volumeConflict(c *problem.Class, pi int, placed []*model.Volume, near [][]*problem.Offer) plan.OfVolumeTopology {
+	of := func(v *model.Volume) plan.OfVolumeTopology {
+		return plan.OfVolumeTopology{Name: v.Claim, Want: plan.RulesOf(placeOf(v))}
+	}
+	for i, v := range placed {
+		if len(near[i]) > 0 {
+			continue
+		}
+		d, p := of(v), &s.In.Given.Pools[pi]
+		types := s.typesOf(p, s.Catalog.ProviderKeysOf(p.Types)).types
+		q := s.excludesAll(p.Requirements, types, v.Topology)
+		switch {
+		case q != nil:
+			d.Pool = plan.RuleOf(q)
+		case slices.ContainsFunc(p.Types, func(t *model.InstanceType) bool {
+			return slices.ContainsFunc(t.Offerings, func(o model.Offering) bool { return isAt(v.Topology, t, &o) })
+		}):
+			d.Unfit = true
+		default:
+			d.Nowhere = true
+		}
+		return d
+	}
+	for i, v := range placed {
+		if slices.ContainsFunc(near[i], func(o *problem.Offer) bool {
+			return problem.AnyTermMatches(c.Filter.Terms, &s.In.Keys, o.Labels, nil, "")
+		}) || len(c.Filter.Terms) == 0 {
+			continue
+		}
+		d := of(v)
+		for j := range c.Filter.Terms {
+			for k := range c.Filter.Terms[j].Requirements {
+				q := &c.Filter.Terms[j].Requirements[k]
+				if d.Pod == "" && !slices.ContainsFunc(near[i], func(o *problem.Offer) bool { return q.Matches(&s.In.Keys, o.Labels[q.Key]) }) {
+					d.Pod = plan.RuleOf(q.Spec)
+				}
+			}
+		}
+		d.Together = d.Pod == ""
+		return d
+	}
+	for i, v := range placed {
+		for j := range i {
+			if !slices.ContainsFunc(near[i], func(o *problem.Offer) bool { return s.Inst.IsNear(placed[j], o) }) {
+				d := of(placed[j])
+				d.Other, d.OtherWant = v.Claim, plan.RulesOf(placeOf(v))
+				return d
+			}
+		}
+	}
+	d := of(placed[0])
+	d.Together = true
+	return d
+}
+
+// placeOf returns what a node must meet in any case to use a volume: of its alternatives, the labels that all require, with the values that one of
+// them allows. Without such a label the first alternative stands for all.
+func placeOf(v *model.Volume) model.Requirements {
+	var out model.Requirements
+	for _, q := range v.Topology[0] {
+		for _, at := range v.Topology[1:] {
+			other := at.Get(q.Key)
+			if other == nil || other.Complement || q.Complement {
+				q.Key = ""
+				break
+			}
+			q = model.OneOf(q.Key, slices.Concat(q.Values, other.Values)...)
+		}
+		if q.Key != "" {
+			out = append(out, q)
+		}
+	}
+	if len(out) == 0 {
+		return v.Topology[0]
+	}
+	return out
 }
 
 // keptVolume says that a volume which the class could use elsewhere may be bound to another claim first; nil if none may.
@@ -269,8 +411,14 @@ func (s *Explainer) explainSize(c *problem.Class, o *problem.Offer) *plan.Reason
 	}
 	d := s.In.Dims[at]
 	alloc := o.InstanceType.Allocatable.At(d)
+	var most plan.Object
+	if alloc > 0 && o.Allocatable[at] <= 0 {
+		if x := s.Inst.LargestDaemon(o, at); x != nil {
+			most = plan.ObjectOf("daemonset", x.Namespace+"/"+x.Name)
+		}
+	}
 	return &plan.Reason{Code: plan.Resource, Detail: plan.OfSize{InstanceType: o.InstanceType.Name, Resource: plan.ResourceName(s.In.ResourceName(d)),
-		Need: plan.Amount(c.Req[at] + alloc - o.Allocatable[at]), Have: plan.Amount(alloc)}}
+		Need: plan.Amount(c.Req[at] + alloc - o.Allocatable[at]), DaemonSet: most, Have: plan.Amount(alloc)}}
 }
 
 // explainPlace names the label of the offering that keeps the types that fit away.

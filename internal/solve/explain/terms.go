@@ -4,6 +4,7 @@
 package explain
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -90,34 +91,63 @@ func (s *Explainer) typesOf(p *problem.Pool, known map[string]bool) *poolTypes {
 	if own == nil {
 		own = &poolTypes{}
 		own.types, own.none = typesWithin(p.Requirements, p.Types, known)
+		if own.none != nil {
+			d := plan.DetailOf[plan.OfNoInstanceType](*own.none)
+			d.OfPool = true
+			own.none.Detail = d
+		}
 		s.poolTypes[p] = own
 	}
 	return own
 }
 
-// typesWithin returns those of some types that meet requirements by what is the type's alone, or the first requirement
-// that none meets of those left.
-func typesWithin(rs model.Requirements, left []*model.InstanceType, known map[string]bool) ([]*model.InstanceType, *plan.Reason) {
+// typesWithin returns those of some types that meet requirements by what is the type's alone; if none does, the first requirement
+// that none of them meets, else that which none of them meets together with others.
+func typesWithin(rs model.Requirements, all []*model.InstanceType, known map[string]bool) ([]*model.InstanceType, *plan.Reason) {
+	left := all
+	var met model.Requirements // those that exclude a type
+	var together *plan.Reason
 	for i := range rs {
 		q := &rs[i]
 		if q.Key == model.LabelZone || q.Key == model.LabelCapacityType || !known[q.Key] || q.Key == model.LabelHostname {
 			continue
 		}
-		before := left
-		left = nil
-		for _, x := range before {
-			if typeMatches(q, x) {
-				left = append(left, x)
-			}
-		}
-		if len(left) == 0 {
-			have := distinctValues(q.Key, before)
+		own := typesMeeting(q, all)
+		if len(own) == 0 {
+			have := distinctValues(q, all)
 			named := min(len(have), mostNamedValues)
 			return nil, &plan.Reason{Code: plan.NoInstanceType, Detail: plan.OfNoInstanceType{Label: q.Key, Want: plan.RuleOf(q),
 				Have: plan.ListOf(have[:named]), More: len(have) - named}}
 		}
+		if together != nil {
+			continue
+		}
+		if left = typesMeeting(q, left); len(left) > 0 {
+			if len(own) < len(all) {
+				met = append(met, *q)
+			}
+			continue
+		}
+		with := met
+		for j := range met { // one that is enough
+			if len(typesMeeting(&met[j], own)) == 0 {
+				with = met[j : j+1]
+				break
+			}
+		}
+		together = &plan.Reason{Code: plan.NoInstanceType, Detail: plan.OfNoInstanceType{Label: q.Key, Want: plan.RuleOf(q), With: plan.RulesOf(with)}}
 	}
-	return left, nil
+	return left, together
+}
+
+// typesMeeting returns those of some types that meet a requirement.
+func typesMeeting(q *model.Requirement, types []*model.InstanceType) (out []*model.InstanceType) {
+	for _, x := range types {
+		if typeMatches(q, x) {
+			out = append(out, x)
+		}
+	}
+	return out
 }
 
 // excludedBy names the requirement of the pool that excludes all types that meet the requirement that none of the pool's types meets. Without
@@ -129,29 +159,42 @@ func excludedBy(none *plan.Reason, t *model.NodeTerm, p *problem.Pool, known map
 			continue
 		}
 		meeting, _ := typesWithin(t.Requirements[i:i+1], p.Types, known)
-		if len(meeting) == 0 {
+		if len(meeting) == 0 || d.With != "" {
 			break
 		}
 		if _, by := typesWithin(p.Requirements, meeting, known); by != nil {
-			d.ExcludedBy, d.Have, d.More = plan.DetailOf[plan.OfNoInstanceType](*by).Want, "", 0
+			excludes := plan.DetailOf[plan.OfNoInstanceType](*by)
+			d.ExcludedBy, d.With, d.Have, d.More = excludes.Want, excludes.With, "", 0
 			return &plan.Reason{Code: plan.NoInstanceType, Detail: d}
 		}
 	}
 	return none
 }
 
-// distinctValues lists the values of a label that the cloud sets on nodes of types, sorted.
-func distinctValues(key string, types []*model.InstanceType) []string {
+// distinctValues lists the values that the cloud sets of a requirement's label on nodes of types, sorted, those first that begin like the value
+// that is wanted, which may be misspelt.
+func distinctValues(q *model.Requirement, types []*model.InstanceType) []string {
 	var out []string
 	for _, t := range types {
-		if key == model.LabelInstanceType {
+		if q.Key == model.LabelInstanceType {
 			out = append(out, t.Name)
-		} else if v, ok := t.Labels[key]; ok {
+		} else if v, ok := t.Labels[q.Key]; ok {
 			out = append(out, v)
 		}
 	}
 	slices.Sort(out)
-	return slices.Compact(out)
+	out = slices.Compact(out)
+	if q.Complement || len(q.Values) == 0 {
+		return out
+	}
+	alike := func(v string) (n int) {
+		for n < len(v) && n < len(q.Values[0]) && v[n] == q.Values[0][n] {
+			n++
+		}
+		return n
+	}
+	slices.SortStableFunc(out, func(a, b string) int { return cmp.Compare(alike(b), alike(a)) })
+	return out
 }
 
 // mostNamedValues is how many values of a label a reason names.
