@@ -54,7 +54,7 @@ type (
 		InstanceType string       `subject:"%s"`
 		Resource     ResourceName `key:"%s"`
 		Need         Amount       `want:"%s"`       // of the pod and the DaemonSets
-		DaemonSet    Object       `want:", of %s|"` // that needs most, if DaemonSets leave nothing on any type; the type is then the largest
+		DaemonSet    Object       `want:", of %s|"` // that needs more than half, if DaemonSets leave nothing on any type; the type is then the largest
 		Have         Amount       `have:"%s"`       // allocatable
 	}
 	// OfOffering is where a pod may run and no type that fits is offered.

@@ -413,7 +413,7 @@ func (s *Explainer) explainSize(c *problem.Class, o *problem.Offer) *plan.Reason
 	alloc := o.InstanceType.Allocatable.At(d)
 	var most plan.Object
 	if alloc > 0 && o.Allocatable[at] <= 0 {
-		if x := s.Inst.LargestDaemon(o, at); x != nil {
+		if x, request := s.Inst.LargestDaemon(o, at); x != nil && request > (c.Req[at]+alloc-o.Allocatable[at])/2 {
 			most = plan.ObjectOf("daemonset", x.Namespace+"/"+x.Name)
 		}
 	}

@@ -111,16 +111,14 @@ func (s *Instance) standing(p *Pool, vals []int32) (out []int) {
 	return out
 }
 
-// LargestDaemon returns the DaemonSet on new nodes of an offer whose pod requests most of a resource, nil if none requests any.
-func (s *Instance) LargestDaemon(o *Offer, dim int) *model.Daemon {
-	var most *model.Daemon
-	request := int64(0)
+// LargestDaemon returns the DaemonSet on new nodes of an offer whose pod requests most of a resource, and how much; nil if none requests any.
+func (s *Instance) LargestDaemon(o *Offer, dim int) (most *model.Daemon, request int64) {
 	for _, i := range s.standing(&s.in.Given.Pools[o.Pool], o.Labels) {
 		if d := s.Daemons[i]; d.req[dim] > request {
 			most, request = d.Spec, d.req[dim]
 		}
 	}
-	return most
+	return most, request
 }
 
 // admitBeside reports whether classes of the filter may be on a new node with these label values where these DaemonSets stand.
