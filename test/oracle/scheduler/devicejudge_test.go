@@ -34,12 +34,13 @@ type deviceTally struct {
 
 	empty   int // nodes without pods in the end, as kube-scheduler has placed these on other nodes than planned
 	failing int // pods that are refused as selectors fail on devices
+	agents  int // pods that are kept off the nodes of a DaemonSet whose pods request some of the same devices in another way
 }
 
 func (a *deviceTally) add(b deviceTally) {
 	a.planned, a.greedy, a.bound, a.bought = a.planned+b.planned, a.greedy+b.greedy, a.bound+b.bound, a.bought+b.bought
 	a.extra, a.refused, a.probed = a.extra+b.extra, a.refused+b.refused, a.probed+b.probed
-	a.empty, a.failing = a.empty+b.empty, a.failing+b.failing
+	a.empty, a.failing, a.agents = a.empty+b.empty, a.failing+b.failing, a.agents+b.agents
 }
 
 // deviceJudge lets a cluster with devices run until nothing is planned any more: Dovetail plans, the nodes come with their devices, and
@@ -423,6 +424,12 @@ func (x *deviceJudge) end(ctx context.Context, a *answer) error {
 			if x.c.kinds["broken selectors"] && (p.Reasons[0].Code == plan.Resource || strings.Contains(plan.DetailOf[plan.OfUnsupported](p.Reasons[0]).Field, "waits until")) {
 				x.tally.failing++ // whether kube-scheduler comes upon such a device depends on the order of the devices; others may wait for the pod
 				break
+			}
+			if p.Reasons[0].Code == plan.PodAntiAffinity {
+				if d := plan.DetailOf[plan.OfPodAntiAffinity](p.Reasons[0]); d.OfDevices && d.Daemons {
+					x.tally.agents++ // an agent requests some of the same devices in a way that is not counted with others
+					break
+				}
 			}
 			x.disagree("refusal", "%s is refused (%v), and kube-scheduler takes it on an empty node of type %s", p.Pod.Key(), p.Reasons, n.Labels[typeKey])
 			break

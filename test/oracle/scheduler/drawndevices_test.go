@@ -55,7 +55,7 @@ func TestDrawnDevices(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("%d clusters: %d pods planned, %d bound, %d nodes bought, %d of them after kube-scheduler chose devices that others needed (%d plans), %d without pods in the end; %d pods refused, %d of them as selectors fail, %d times asked of an empty node", n, total.planned, total.bound, total.bought, total.extra, total.greedy, total.empty, total.refused, total.failing, total.probed)
+	t.Logf("%d clusters: %d pods planned, %d bound, %d nodes bought, %d of them after kube-scheduler chose devices that others needed (%d plans), %d without pods in the end; %d pods refused, %d of them as selectors fail and %d because of agents, %d times asked of an empty node", n, total.planned, total.bound, total.bought, total.extra, total.greedy, total.empty, total.refused, total.failing, total.agents, total.probed)
 	t.Logf("kinds: %v", kinds)
 	if *oneSeed != 0 {
 		return
