@@ -23,5 +23,5 @@ func (ix *index) isForeign(c *model.Claim) bool { return ix.pol.IsForeign(c) }
 
 // isStuck reports whether a claim's node has come and is not initialized in time: see lifecycle.IsStuck.
 func (ix *index) isStuck(c *model.Claim) (bool, time.Time) {
-	return lifecycle.IsStuck(c, ix.Pool(c.Pool), ix.pol.Lifecycle, ix.Now)
+	return lifecycle.IsStuck(c, ix.Pool(c.Pool), ix.pol.Lifecycle, ix.Snapshot.Outages, ix.Now)
 }

@@ -144,6 +144,8 @@ func newScript(t testing.TB) *script {
 	x := &script{t: t, st: state.New(), pol: DefaultPolicy(), pools: map[string]*model.NodePool{}, status: map[string]bool{}, now: epoch,
 		types: map[string]*model.InstanceType{}, claims: map[string]*model.Claim{}, groups: map[string]*model.Pod{}, marks: map[string]string{}}
 	x.st.SetNow(epoch)
+	x.listed = epoch
+	x.st.SetInstances(nil, x.listed)
 	x.st.Resources().Dim("gpu")
 	x.st.SetNamespace("default", nil, time.Time{})
 	return x

@@ -63,7 +63,9 @@ func (b *Book) count(name string, n *node) map[string]int64 {
 		c := b.allocations(name, published, state, s.claims)
 		if strings.HasPrefix(name, typeNode) && c > 1 { // the allocator finds devices for one pod in any order
 			for _, list := range b.orders(n, published, s) {
-				c = min(c, b.allocations(name, list, state, s.claims))
+				if other := b.allocations(name, list, state, s.claims); other > 0 { // 0: the search ended before it found devices
+					c = min(c, other)
+				}
 			}
 		}
 		if c > 0 {

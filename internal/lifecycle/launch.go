@@ -100,16 +100,23 @@ func isComing(in *Input) bool {
 }
 
 // withoutOutages returns when a time is over that begins at an instant and does not run while the cloud does not answer: what is to come can't come, or
-// can't be seen.
+// can't be seen. Of outages at most mostOutage counts.
 func withoutOutages(begin time.Time, most time.Duration, outages []model.Outage) time.Time {
 	end := begin.Add(most)
+	last := end.Add(mostOutage)
 	for _, o := range outages {
 		if from := model.LaterOf(o.From, begin); from.Before(end) && o.To.After(from) {
 			end = end.Add(o.To.Sub(from))
 		}
 	}
+	if end.After(last) {
+		return last
+	}
 	return end
 }
+
+// mostOutage is for how long outages of the cloud put off what a claim is given up for.
+const mostOutage = time.Hour
 
 // deleteIfInstanceGone deletes a claim whose instance the cloud no longer lists, unless its node is still Ready or the instance may be unreachable; and
 // reports whether it did.
@@ -189,10 +196,14 @@ func awaitNode(in *Input, out *Output) {
 		}
 		return
 	}
-	most := in.Policy.WithTimeoutsOf(in.Pool, c).RegistrationTimeout
-	limit := withoutOutages(bootsSince(c), most, in.Outages)
+	timeouts := in.Policy.WithTimeoutsOf(in.Pool, c)
+	most, limit := timeouts.RegistrationTimeout, registrationLimit(c, timeouts, in.Outages)
 	if len(in.Nodes) == 0 { // the API server may have been away for as long, and the node register now
 		limit = model.LaterOf(limit, in.NodelessSince.Add(in.Policy.NodeGone))
+	}
+	// A controller that started during an outage does not know since when it lasts.
+	if in.InstancesAt.IsZero() {
+		limit = model.LaterOf(limit, bootsSince(c).Add(most+mostOutage))
 	}
 	if !in.Now.Before(limit) {
 		out.addActions(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{

@@ -187,18 +187,26 @@ func bootsSince(c *model.Claim) time.Time {
 }
 
 // HasTimedOut reports whether the time for a claim's node to register is over.
-func HasTimedOut(c *model.Claim, pool *model.NodePool, pol Policy, now time.Time) bool {
-	return !now.Before(bootsSince(c).Add(pol.WithTimeoutsOf(pool, c).RegistrationTimeout))
+func HasTimedOut(c *model.Claim, pool *model.NodePool, pol Policy, outages []model.Outage, now time.Time) bool {
+	return !now.Before(registrationLimit(c, pol.WithTimeoutsOf(pool, c), outages))
+}
+
+// registrationLimit is when the time for a claim's node to register is over.
+func registrationLimit(c *model.Claim, timeouts Policy, outages []model.Outage) time.Time {
+	return withoutOutages(bootsSince(c), timeouts.RegistrationTimeout, outages)
 }
 
 // IsStuck reports whether a claim's node has come and is still not initialized when a claim without a node would be given up:
-// nothing waits for it any longer, though it may yet become usable. If not, it may be so at an instant. A claim of no pool has nil
-// for it.
-func IsStuck(c *model.Claim, pool *model.NodePool, pol Policy, now time.Time) (bool, time.Time) {
+// nothing waits for it any longer, though it may yet become usable. A node that registered late, after an outage, has a moment more. If not, it may be
+// so at an instant. A claim of no pool has nil for it.
+func IsStuck(c *model.Claim, pool *model.NodePool, pol Policy, outages []model.Outage, now time.Time) (bool, time.Time) {
 	if c.Is(Initialized) {
 		return false, time.Time{}
 	}
-	due := bootsSince(c).Add(pol.WithTimeoutsOf(pool, c).RegistrationTimeout)
+	due := registrationLimit(c, pol.WithTimeoutsOf(pool, c), outages)
+	if r := c.Conditions[Registered]; r.True() {
+		due = model.LaterOf(due, r.Since.Add(pol.NodeGone))
+	}
 	if now.Before(due) {
 		return false, due
 	}

@@ -31,7 +31,7 @@ import (
 //	pod NODE NAME [deleting=AT] [daemon] [critical] [mirror] [ended] [tolerates=K] [keep=true|DURATION] [bound=AT] [grace=DURATION] [priority=N] [volume=PVC] [ds=VALUE]
 //	    [rolls] [rolling] [cantroll=KEY]    (goes after its successor: may be asked for, is on its way, can't)
 //	machine ID [gone|coming|unreserved]
-//	listed AT
+//	listed AT|never              (when the cloud last answered; at the beginning, if this isn't there)
 //	outage AT AT                 (of the cloud, from and to)
 //	shift ZONE                   (the cluster is shifted away from the claim's zone; unread: that is not known yet)
 //	failure KIND MESSAGE…
@@ -51,7 +51,7 @@ type inputText struct {
 
 func parseInput(t *testing.T, text string) Input {
 	t.Helper()
-	x := &inputText{t: t, in: Input{Policy: DefaultPolicy(), Now: epoch, ResourceNames: append(model.FixedNames(), "gpu")}}
+	x := &inputText{t: t, in: Input{Policy: DefaultPolicy(), Now: epoch, InstancesAt: epoch, ResourceNames: append(model.FixedNames(), "gpu")}}
 	for _, line := range strings.Split(text, "\n") {
 		if f := strings.Fields(line); len(f) > 0 && !strings.HasPrefix(f[0], "#") {
 			x.line(f)
@@ -95,7 +95,9 @@ func (x *inputText) line(f []string) {
 		}
 		x.in.Instances = append(x.in.Instances, i)
 	case "listed":
-		x.in.InstancesAt = x.when(f[1])
+		if x.in.InstancesAt = (time.Time{}); f[1] != "never" {
+			x.in.InstancesAt = x.when(f[1])
+		}
 	case "outage":
 		x.in.Outages = append(x.in.Outages, model.Outage{From: x.when(f[1]), To: x.when(f[2])})
 	case "shift":

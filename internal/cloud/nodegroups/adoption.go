@@ -33,7 +33,7 @@ func (p *Provider) noteSelected(s *selected) {
 	}
 	groups := map[string]adoptable{}
 	for _, g := range s.groups {
-		if t := g.template; t == nil || t.problem != "" {
+		if t, problem := g.template, g.problem(); t == nil || problem != "" && problem != g.silent {
 			groups[g.Name] = adoptable{class: keyOf(s.class), replacing: g.Replaces != "", unknown: true}
 		} else {
 			groups[g.Name] = adoptable{class: keyOf(s.class), replacing: g.Replaces != "", labels: model.Labels{

@@ -351,7 +351,7 @@ func (cs *Shortfalls) record(c *model.Claim, n *model.Node, need, room model.Res
 // recordStuckNode notes what a node has that never became usable: a device may be missing that its type was said to
 // have. n is the claim's node; nil: it has none.
 func (cs *Shortfalls) recordStuckNode(c *model.Claim, n *model.Node) {
-	if !c.Deleting.IsZero() || len(c.Slots) == 0 || c.UID == "" || !cluster.IsRegistered(n) || !cs.out.Heed(lifecycle.IsStuck(c, cs.Pool(c.Pool), cs.pol, cs.Now)) {
+	if !c.Deleting.IsZero() || len(c.Slots) == 0 || c.UID == "" || !cluster.IsRegistered(n) || !cs.out.Heed(lifecycle.IsStuck(c, cs.Pool(c.Pool), cs.pol, cs.Snapshot.Outages, cs.Now)) {
 		return
 	}
 	var need model.Resources

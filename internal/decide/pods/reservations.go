@@ -161,7 +161,7 @@ func (rt *Reservations) holdsCapacity(c *model.Claim, n *model.Node) (holds bool
 	if !cluster.IsRegistered(n) {
 		return !c.Is("Registered"), time.Time{} // not there yet; a node that was there and is gone holds nothing
 	}
-	stuck, until := lifecycle.IsStuck(c, rt.Pool(c.Pool), rt.Lifecycle, rt.Now)
+	stuck, until := lifecycle.IsStuck(c, rt.Pool(c.Pool), rt.Lifecycle, rt.Snapshot.Outages, rt.Now)
 	switch {
 	case stuck:
 		return false, until

@@ -188,7 +188,7 @@ func (rd *reader) causeOf(c *model.Claim, n *model.Node) plan.Reason {
 		return plan.Reason{Code: plan.LaunchTimeout, Detail: plan.OfTimeout{Within: timeouts.LaunchTimeout, Said: said}}
 	case c.ProviderID == "" && rd.Snapshot.Failures[c.UID].Message != "":
 		return plan.Reason{Code: plan.LaunchTimeout, Detail: plan.OfTimeout{Said: plan.Words(rd.Snapshot.Failures[c.UID].Message)}}
-	case !c.Is(lifecycle.Registered) && lifecycle.HasTimedOut(c, rd.Pool(c.Pool), rd.Lifecycle, rd.Now):
+	case !c.Is(lifecycle.Registered) && lifecycle.HasTimedOut(c, rd.Pool(c.Pool), rd.Lifecycle, rd.Snapshot.Outages, rd.Now):
 		return plan.Reason{Code: plan.RegistrationTimeout, Detail: plan.OfTimeout{Within: timeouts.RegistrationTimeout}}
 	case c.Is(lifecycle.Registered) && c.Deleting.IsZero() && (n == nil || !n.Deleting.IsZero()):
 		return plan.Reason{Code: plan.NodeGone, Subject: plan.ObjectOf("node", c.NodeName)}

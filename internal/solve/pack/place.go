@@ -307,7 +307,7 @@ func (p *Packing) fillNode(node int, remaining []int64) []Item {
 	copy(rem[:], s.Usage.Free[node*nd:node*nd+nd])
 	sc.candidates = sc.candidates[:0]
 	for d, n := range remaining {
-		if c := p.Market.Demands[d].Class; n > 0 && problem.IsWithin(&c.Req, &rem, nd) && s.Inst.NodeAdmits(c.Filter, node) {
+		if c := p.Market.Demands[d].Class; n > 0 && problem.FitsSlice(&c.Req, rem[:nd]) && s.Inst.NodeAdmits(c.Filter, node) {
 			sc.candidates = append(sc.candidates, int32(d))
 		}
 	}

@@ -96,7 +96,7 @@ func (s *offerCompiler) admitOffers(filters []*nodeFilter, reached [][]bool) {
 			}
 			for x := s.catalog.poolStart[i]; some && x < s.catalog.poolStart[i+1]; x++ {
 				o := &s.catalog.Offers[x]
-				if !o.Available || !verdicts[o.shape] {
+				if !o.Available || !verdicts[o.shape] || !o.holdsDaemons(s.in.NumDims) {
 					continue
 				}
 				if _, barred := f.BarOn(&s.in.Given.Pools[i], o); !barred {
@@ -174,6 +174,11 @@ func (s *offerCompiler) addPoolOffers(pi int, a *poolCatalog, variants [][]model
 			s.catalog.Offers = append(s.catalog.Offers, x)
 		}
 	}
+}
+
+// holdsDaemons reports whether an offer has what its DaemonSets request.
+func (o *Offer) holdsDaemons(nd int) bool {
+	return !slices.ContainsFunc(o.Allocatable[:nd], func(v int64) bool { return v < 0 })
 }
 
 // labelShapeOf is the label values of nodes of a pool, given those that the provider sets, and the DaemonSets that
