@@ -410,6 +410,80 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
+// TestTemplateChangesUnderWay: a pod without its claim follows its template, to a fault and back; one that has its claim keeps what that asks; and other
+// pods' needs stay as they are.
+func TestTemplateChangesUnderWay(t *testing.T) {
+	b, w := example()
+	b.SetTemplate("default/x", template("x", exactly("gpu", "gpu", 1)))
+	waiting, made, other := podOf("waiting", "x"), podOf("made", "x"), podOf("other", "one")
+	c := w.claimsOf(podOf("made", "one"))[0]
+	made.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "x", ResourceClaimName: &c.Name}}
+	b.SetClaim("default/"+c.Name, c)
+	for _, p := range []*corev1.Pod{waiting, made, other} {
+		b.OfPod(p)
+	}
+	before := b.OfPod(other)
+	b.Changes()
+	for _, tt := range []struct {
+		template *resourceapi.ResourceClaimTemplate
+		want     int64
+		why      string
+	}{
+		{template("x", exactly("gpu", "gpu", 2)), 2, ""},
+		{template("x", exactly("gpu", "gpu", 1, "device.modell == 3")), 0, "does not compile"},
+		{template("x", exactly("gpu", "gp", 1)), 0, "DeviceClass \"gp\" not found"},
+		{nil, 0, "ResourceClaimTemplate default/x not found"},
+		{template("x", exactly("gpu", "gpu", 1)), 1, ""},
+	} {
+		b.SetTemplate("default/x", tt.template)
+		if x := b.Changes(); !x.All && !slices.Contains(x.Pods, "default/waiting") {
+			t.Errorf("%v: the pod without a claim is not looked at again: %+v", tt.template, x)
+		}
+		need := b.OfPod(waiting)
+		if why := strings.Join(need.Unsupported, "\n"); need.Amounts["devices/gpu"] != tt.want || (why == "") != (tt.why == "") || !strings.Contains(why, tt.why) {
+			t.Errorf("%v: need %+v, want %d devices, or the reason %q", tt.template, need, tt.want, tt.why)
+		}
+		if need := b.OfPod(made); need.Amounts["devices/gpu"] != 1 || len(need.Unsupported) > 0 {
+			t.Errorf("%v: the pod with its claim needs %+v", tt.template, need)
+		}
+		if need := b.OfPod(other); !reflect.DeepEqual(need, before) {
+			t.Errorf("%v: another pod needs %+v, before %+v", tt.template, need, before)
+		}
+	}
+}
+
+// TestSlicesThatLie: a node whose slices are incomplete or contradict each other counts for no device, nor as an example of its type, and nodes
+// beside it count as before.
+func TestSlicesThatLie(t *testing.T) {
+	for name, lie := range map[string]func(s *resourceapi.ResourceSlice){
+		"more slices are promised":  func(s *resourceapi.ResourceSlice) { s.Spec.Pool.ResourceSliceCount = 2 },
+		"two devices have one name": func(s *resourceapi.ResourceSlice) { s.Spec.Devices[1].Name = s.Spec.Devices[0].Name },
+		"counters are not in the slices": func(s *resourceapi.ResourceSlice) {
+			s.Spec.Devices[0].ConsumesCounters = []resourceapi.DeviceCounterConsumption{{CounterSet: "none"}}
+		},
+	} {
+		b, _ := example()
+		if need := b.OfPod(podOf("p", "one")); len(need.Unsupported) > 0 {
+			t.Fatalf("need %+v", need)
+		}
+		s := sliceOn("n2", "n2", device("x0", "a", "16Gi"), device("x1", "a", "16Gi"))
+		lie(s)
+		b.SetSlice(s.Name, s)
+		if got := b.OfNode("n2"); len(got) > 0 || b.SlicesOfNode("n2") != nil {
+			t.Errorf("%s: the node has %v, and is an example: %v", name, got, b.SlicesOfNode("n2"))
+		}
+		need := b.OfPod(podOf("p", "one"))
+		if len(need.Unsupported) > 0 || len(need.Amounts) != 1 {
+			t.Fatalf("%s: need %+v", name, need)
+		}
+		for resource := range need.Amounts {
+			if got := b.OfNode("n1")[resource]; got != 2 {
+				t.Errorf("%s: another node has %d of %s, want 2", name, got, resource)
+			}
+		}
+	}
+}
+
 // TestSearchIsBounded: a claim over which the allocator would search for ages costs a bounded number of steps.
 func TestSearchIsBounded(t *testing.T) {
 	b, _ := example()
