@@ -203,9 +203,10 @@ func (m *machineGroups) group(name string) (want int, members []string) {
 	return g.Spec.Replicas, members
 }
 
-func (m *machineGroups) failed(g *seriesGroup, id string) bool {
-	m.t.Helper()
-	return slices.ContainsFunc(m.all(g.name), func(o seenMachine) bool { return o.lastPart() == id && o.Status.Phase == "Failed" })
+func (m *machineGroups) failed(_ *seriesGroup, id string) bool {
+	m.w.infra.mu.Lock()
+	defer m.w.infra.mu.Unlock()
+	return m.w.infra.failed[id] // its Machine has no provider ID, and has the name of the infrastructure provider's
 }
 
 // isRollingOut reports whether Machines of a group are being replaced. A rollout ends only if its Machines come, so no fault strikes those: machines
