@@ -235,6 +235,7 @@ func (dm *demandStage) packSingly(pods []*model.Pod, nodes []solve.ExistingNode,
 	for {
 		problem := &solve.Problem{
 			ResourceNames: dm.Snapshot.ResourceNames, Demand: pods, Nodes: nodes, Pools: dm.purchases.pools(), Daemons: dm.Snapshot.Daemons, Namespaces: dm.Snapshot.Namespaces, Limits: dm.purchases.limitUses(),
+			Static: dm.purchases.staticPools(),
 		}
 		problem.Pools = dm.expander.Rank(problem)
 		var original map[*model.Pod]*model.Pod

@@ -120,6 +120,17 @@ func (pu *purchases) pools() []solve.Pool {
 	return pu.unused.Bars.Pools(limits.RefuseUncounted(pu.View, out))
 }
 
+// staticPools returns the names of the NodePools that keep a number of nodes, sorted.
+func (pu *purchases) staticPools() (names []string) {
+	for _, p := range pu.Snapshot.Pools {
+		if p.Replicas >= 0 && !p.Deleting {
+			names = append(names, p.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // groupSizes is nodegroups.Sizes without the claims that this step deletes.
 func (pu *purchases) groupSizes() map[string]int64 {
 	return nodegroups.Sizes(pu.Snapshot, func(c *model.Claim) bool { return pu.Decided[plan.DeleteClaim{UID: c.UID}.Key()] })

@@ -27,7 +27,6 @@ func (s *Explainer) Class(c *problem.Class) []plan.Reason {
 			Object: plan.Object(v.Problem.Object), Claim: v.Claim, Problem: v.Problem.Kind, Said: plan.Words(v.Problem.Words)}}}
 	}
 	var out []miss
-	var static []string
 	type shared struct { // by equivalent pools: the first check that fails before limits are looked at
 		made      bool
 		reason    *plan.Reason // nil: all pass
@@ -36,9 +35,6 @@ func (s *Explainer) Class(c *problem.Class) []plan.Reason {
 	said := make([]shared, len(s.In.Given.Pools))
 	for i := range s.In.Given.Pools {
 		if s.In.Given.Pools[i].Replicas >= 0 {
-			if name := s.In.Given.Pools[i].Name; !slices.Contains(static, name) {
-				static = append(static, name)
-			}
 			continue // a static pool buys for nobody
 		}
 		u := s.Catalog.EquivalentPool[i]
@@ -62,7 +58,7 @@ func (s *Explainer) Class(c *problem.Class) []plan.Reason {
 		out = append(out, miss{r, onlyTaint})
 	}
 	if len(out) == 0 {
-		return []plan.Reason{{Code: plan.NoPools, Detail: plan.OfNoPools{Static: plan.ListOf(static)}}}
+		return []plan.Reason{{Code: plan.NoPools, Detail: plan.OfNoPools{Static: plan.ListOf(s.In.Given.Static)}}}
 	}
 	slices.SortStableFunc(out, func(a, b miss) int { return cmp.Compare(b.progress(), a.progress()) })
 	reasons := make([]plan.Reason, 0, len(out))

@@ -17,6 +17,7 @@ type Problem struct {
 	Demand        []*model.Pod   // pods to place; also pods of nodes being drained, as their successors would be
 	Nodes         []ExistingNode // existing nodes and claims in flight
 	Pools         []Pool         // what may be bought
+	Static        []string       // names of NodePools that keep a number of nodes, from which nothing is bought for pods: for reasons only
 	Daemons       []*model.Daemon
 	Namespaces    map[string]model.Labels
 

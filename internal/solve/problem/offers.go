@@ -20,7 +20,7 @@ func (s *offerCompiler) compileOffers() {
 		return cmp.Or(a.Before(&b), strings.Compare(a.Name, b.Name), strings.Compare(a.Group, b.Group), strings.Compare(a.Part, b.Part))
 	})
 	s.in.Given = &Problem{ResourceNames: s.in.Given.ResourceNames, Demand: s.in.Given.Demand, Nodes: s.in.Given.Nodes, Pools: pools,
-		Daemons: s.in.Given.Daemons, Namespaces: s.in.Given.Namespaces, Limits: s.in.Given.Limits}
+		Daemons: s.in.Given.Daemons, Namespaces: s.in.Given.Namespaces, Limits: s.in.Given.Limits, Static: s.in.Given.Static}
 	s.catalog.poolStart, s.poolShapeStart = make([]int, len(pools)+1), make([]int, len(pools)+1)
 	filters := slices.SortedFunc(maps.Values(s.compiler.filters), func(a, b *nodeFilter) int { return cmp.Compare(a.id, b.id) })
 	s.catalog.EquivalentPool, s.catalog.Families = make([]int, len(pools)), make([]family, len(pools))
