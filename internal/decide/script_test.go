@@ -79,7 +79,7 @@ func (x *script) describeQuery() {
 //	     [cordon] [boot=ID] [bad=CONDITION,STATUS,SINCE[,REASON]] [driver=NAME] [RES=AMOUNT…]    (driver: of CSI, registered there; allocatable, where it is not its type's; cordon: its reservation is written as one)
 //	pod NAME [xN] [RES=AMOUNT] [owner=NAME|none] [on=NODE] [bound=AT] [for=CLAIM] [created=AT] [unseen] [deleting=AT] [gated] [nominated[=NODE]]
 //	    [gang=NAME:LEAST[:staged|:scheduler] [domain=KEY] [prefers=KEY] [podset=NAME]] [done]    (done: it has succeeded)
-//	    [in=NAMESPACE] [kind=KIND] [dnd=VALUE] [evict=VALUE] [local=VOLUME] [later=DURATION] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor][:soft]] [priority=N] [daemon] [scheduler=NAME]
+//	    [in=NAMESPACE] [kind=KIND] [dnd=VALUE] [donotevict] [evict=VALUE] [local=VOLUME] [later=DURATION] [port=N] [tolerate=K|*] [select=K=V] [spread=KEY:SKEW[:min=N][:honor][:soft]] [priority=N] [daemon] [scheduler=NAME]
 //	    [mirror] [finalizer=NAME] [grace=DURATION] [deploy=NAME] [restarted=WORD] [surge] [onenode=CLAIM]
 //	    [anti=KEY] [near=KEY:POD] [volume=CLAIM:ZONE[:KEY]] [untold=CLAIM:STORAGECLASS] [registers=CLAIM:DRIVER] [alone=CLAIM] [problem=KIND:CLAIM[:OBJECT]] [unsolved=WORDS] [named=NODE] [hosted=HOSTNAME:NODE]    (anti: to its own kind; KEY: the label by which the volume's driver tells zones apart)
 //	    (x0: only so that slots can speak of it; seen by kube-scheduler when created unless unseen; owner is NAME's own unless said)
@@ -1084,6 +1084,8 @@ func (x *script) pod(name string, opts []string) {
 			p.GracePeriod = x.duration(v)
 		case "dnd":
 			p.DoNotDisrupt = v
+		case "donotevict": // the annotation that is older
+			p.DoNotDisrupt, p.DoNotEvict = "true", true
 		case "restart":
 			p.RestartCost = v
 		case "evict":

@@ -384,7 +384,7 @@ func (e *Eligibility) PodBlockers(pool *model.NodePool, p *model.Pod, cause plan
 	}
 	if held, until := p.Held(e.Now); held {
 		out = append(out, plan.Reason{Code: plan.PodDoNotDisrupt, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfPodHeld{
-			Annotation: DoNotDisrupt, Until: until, Value: p.DoNotDisrupt}})
+			Annotation: p.HoldAnnotation(), Until: until, Value: p.DoNotDisrupt}})
 	}
 	if p.Mirror {
 		return out

@@ -448,7 +448,7 @@ func applyPod(s *model.Snapshot, key string, ch plan.Change) error {
 			p.Gated = false
 		case !own:
 			p.Class = class
-		case annotation == disrupt.DoNotDisrupt:
+		case annotation == p.HoldAnnotation():
 			p.DoNotDisrupt = ch.Value
 		case annotation == disrupt.SafeToEvict:
 			p.SafeToEvict = ch.Value

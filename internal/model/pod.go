@@ -46,6 +46,7 @@ type Pod struct {
 	Mirror               bool          // static pod
 	ReadySince           time.Time     // last transition of condition Ready to True; zero: not Ready
 	DoNotDisrupt         string        // value of karpenter.sh/do-not-disrupt
+	DoNotEvict           bool          // DoNotDisrupt is true because of the older annotation karpenter.sh/do-not-evict
 	SafeToEvict          string        // value of cluster-autoscaler.kubernetes.io/safe-to-evict
 	LocalVolume          string        // the first volume of its own on the node that no annotation calls safe to lose; empty: none
 	DaemonEviction       string        // of a DaemonSet's pod: value of cluster-autoscaler.kubernetes.io/enable-ds-eviction
@@ -152,6 +153,7 @@ func (p *Pod) SuccessorFollowsEnd() bool {
 // Annotations on pods and nodes by which people keep nodes from being removed.
 const (
 	AnnotationDoNotDisrupt      = "karpenter.sh/do-not-disrupt"
+	AnnotationDoNotEvict        = "karpenter.sh/do-not-evict" // on pods, before v1beta1
 	AnnotationScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 )
 
@@ -170,6 +172,14 @@ func (p *Pod) Held(now time.Time) (bool, time.Time) {
 	}
 	until := p.Bound.Add(d)
 	return now.Before(until), until
+}
+
+// HoldAnnotation returns the annotation that DoNotDisrupt is the value of.
+func (p *Pod) HoldAnnotation() string {
+	if p.DoNotEvict {
+		return AnnotationDoNotEvict
+	}
+	return AnnotationDoNotDisrupt
 }
 
 // HasGang reports whether a pod belongs to a gang.

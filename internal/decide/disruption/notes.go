@@ -103,7 +103,7 @@ func (bn *notes) add(n plan.Note) { bn.list = append(bn.list, n) }
 // notePodHold says until when a pod keeps its node, and when what it says about that can't be read.
 func (bn *notes) notePodHold(n *model.Node, p *model.Pod) {
 	note := plan.Note{Kind: "Pod", Namespace: p.Namespace, Name: p.Name, UID: p.UID, Why: plan.Reason{Code: plan.PodDoNotDisrupt, Subject: plan.ObjectOf("pod", p.Key())}}
-	why := plan.OfPodHeld{Annotation: disrupt.DoNotDisrupt, Value: p.DoNotDisrupt}
+	why := plan.OfPodHeld{Annotation: p.HoldAnnotation(), Value: p.DoNotDisrupt}
 	d, err := time.ParseDuration(p.DoNotDisrupt)
 	switch held, until := p.Held(bn.Now); {
 	case err != nil || d <= 0:

@@ -70,7 +70,7 @@ func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
 		_, out.Mirror = p.Annotations[corev1.MirrorPodAnnotationKey]
 		out.DoNotDisrupt = p.Annotations[karpv1.AnnotationDoNotDisrupt]
 		if out.DoNotDisrupt == "" && p.Annotations[karpv1alpha5.AnnotationDoNotEvict] == "true" {
-			out.DoNotDisrupt = "true"
+			out.DoNotDisrupt, out.DoNotEvict = "true", true
 		}
 		out.SafeToEvict, out.RestartCost = p.Annotations[annotationSafeToEvict], p.Annotations[model.AnnotationRestartCost]
 		out.RestartedAt, out.Surge = p.Annotations[model.AnnotationRestartedAt], p.Annotations[model.AnnotationSurge]
