@@ -246,7 +246,7 @@ func sentence(r plan.Reason) string {
 	case plan.VolumeTopology:
 		d := plan.DetailOf[plan.OfVolumeTopology](r)
 		if d.ToCreate {
-			return "the pod shares a volume with other pods, which is created in the " + labelName(d.Name) + " of one of them; no node can run this pod there"
+			return "the volume that the pod shares will be created in the " + labelName(d.Name) + " of another pod that uses it; no node there can run this pod"
 		}
 		return "the volume of PVC " + d.Name + " requires " + rulesText(d.Want) + "; " + volumeConflict(d)
 	case plan.VolumeLimit:
@@ -323,7 +323,7 @@ func volumeConflict(d plan.OfVolumeTopology) string {
 	case d.Unfit:
 		return "no instance type that fits and that the NodePool and the pod allow is available there"
 	case d.Together:
-		return "no offering meets this and the pod's other requirements together"
+		return "no offering meets the requirements of the volume and of the pod together"
 	}
 	return "no offering is available there"
 }

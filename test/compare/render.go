@@ -47,7 +47,7 @@ func conditions(r *Results) []string {
 		"Machine: " + r.Machine + ".",
 		"Systems: " + strings.Join(names(r.Runs), "; ") + ".",
 		fmt.Sprintf("Control plane: Kubernetes %s (etcd, kube-apiserver, kube-controller-manager, kube-scheduler), a fresh one for each run; nodes and containers are simulated by kwok, and take no time to boot or start.", kubernetes),
-		fmt.Sprintf("Instance types: Karpenter's KWOK catalogue for amd64 and Linux, on demand, below %d CPUs; for Cluster Autoscaler a node group of each type, none to a thousand nodes.", r.Settings.Below),
+		fmt.Sprintf("Instance types: Karpenter's KWOK catalog for amd64 and Linux, on demand, below %d CPUs; for Cluster Autoscaler a node group of each type, none to a thousand nodes.", r.Settings.Below),
 		"Pods: half of them 900m CPU and 3100Mi, half 3500m CPU and 28Gi.",
 		fmt.Sprintf("Settings: consolidateAfter %s and a disruption budget of 100 %%; Cluster Autoscaler with --expander=least-waste, --scale-down-unneeded-time and --scale-down-delay-after-add of %[1]s. Everything else as each comes.", short(r.Settings.ConsolidateAfter)),
 		fmt.Sprintf("At rest: no pod and no node has changed for %s; the time is that of the last change.", short(r.Settings.Still)),

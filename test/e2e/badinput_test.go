@@ -81,7 +81,7 @@ func TestUnusableNodePools(t *testing.T) {
 		{"no-kind", map[string]any{"spec.template.spec.nodeClassRef.kind": "EC2NodeClass", "spec.template.spec.nodeClassRef.group": "karpenter.k8s.aws"},
 			karpv1.ConditionNodeClassReady, "NodeClassNotFound", []string{"EC2NodeClass"}, []string{"NodeClassNotFound", "EC2NodeClass"}},
 		{"no-type", map[string]any{"spec.template.spec.requirements": only("m99.huge")}, "", "", nil, []string{"NoInstanceType", "m99.huge"}},
-		{"no-zone", map[string]any{"spec.template.spec.requirements": []any{in("topology.kubernetes.io/zone", "moon-1a")}}, "", "", nil, []string{"Offering", "(zone)"}},
+		{"no-zone", map[string]any{"spec.template.spec.requirements": []any{in("topology.kubernetes.io/zone", "moon-1a")}}, "", "", nil, []string{"Offering", "requires zone moon-1a"}},
 		{"too-small", map[string]any{"spec.template.spec.requirements": only("m5.large")}, "", "", nil, []string{"Resource", "cpu", "4"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

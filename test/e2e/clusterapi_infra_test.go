@@ -61,6 +61,7 @@ type infraObject struct {
 		Initialization struct {
 			Provisioned bool `json:"provisioned"`
 		} `json:"initialization"`
+		FailureReason string `json:"failureReason"`
 	} `json:"status"`
 }
 
@@ -193,6 +194,9 @@ func (p *kwokInfra) step(ctx context.Context, m *infraObject) error {
 	template := m.Metadata.Annotations["cluster.x-k8s.io/cloned-from-name"]
 	id := "kwok-infra://" + string(m.Metadata.UID)
 	p.mu.Lock()
+	if m.Status.FailureReason != "" {
+		p.failed[m.Metadata.Name] = true
+	}
 	hold, fails, shape, failed := p.hold, p.exhausted[template], p.shapes[template], p.failed[m.Metadata.Name]
 	p.mu.Unlock()
 	switch {
@@ -214,11 +218,7 @@ func (p *kwokInfra) step(ctx context.Context, m *infraObject) error {
 	case hold || failed || !slices.ContainsFunc(m.Metadata.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Machine" }):
 		return nil // a MachineSet owns it first: who is killed before it makes the Machine makes another of both
 	case fails:
-		err := p.s.Patch(ctx, at+"/status", `{"status":{"failureReason":"CreateError","failureMessage":"no capacity for `+template+`"}}`)
-		if err == nil {
-			p.set(func() { p.failed[m.Metadata.Name] = true })
-		}
-		return err
+		return p.s.Patch(ctx, at+"/status", `{"status":{"failureReason":"CreateError","failureMessage":"no capacity for `+template+`"}}`)
 	case !slices.Contains(m.Metadata.Finalizers, infraFinalizer):
 		return p.s.Patch(ctx, at, `{"metadata":{"finalizers":["`+infraFinalizer+`"]}}`)
 	}

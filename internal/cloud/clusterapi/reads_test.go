@@ -248,7 +248,7 @@ func TestStalledRollout(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if said := status.Conditions[dovetailv1alpha1.ConditionLaunchable]; strings.Contains(said.Message, "Machine default/group-00-0 has had no node for 15m0s") != c.blocked {
+			if said := status.Conditions[dovetailv1alpha1.ConditionLaunchable]; strings.Contains(said.Message, "Machine default/group-00-0 has had no node for 15 minutes") != c.blocked {
 				t.Errorf("the condition is %+v, want that it names the Machine: %t", said, c.blocked)
 			}
 		})

@@ -146,7 +146,7 @@ func (s *server) groupOf(resource string, o, owner *object) nodegroups.Group {
 		g.Replaces = conditionRollingOut
 		s.mu.Lock()
 		if late := s.overdue[o.Metadata.Name]; late != "" && g.Problem == "" {
-			g.Problem = fmt.Sprintf("%s is rolling out, and Machine %s/%s has had no node for %v; mend its template or delete the Machine", object, s.namespace, late, joinTime)
+			g.Problem = fmt.Sprintf("%s is rolling out, but Machine %s/%s has had no node for %d minutes; fix the template or delete the Machine", object, s.namespace, late, int(joinTime.Minutes()))
 		}
 		s.mu.Unlock()
 	}

@@ -31,7 +31,7 @@ func (p *Provider) ClassStatus(ctx context.Context, class cloud.NodeClass) (clou
 	for _, g := range s.groups {
 		one := dovetailv1alpha1.NodeGroupStatus{Name: g.label, Min: int32(g.Min), Max: int32(g.Max), Desired: int32(g.target), Problem: g.problem(), Refresh: g.Replaces}
 		if g.Replaces != "" {
-			disturbed = append(disturbed, "group "+g.Name+": "+g.Replaces+": its machines are being replaced; none of its nodes is removed until that is over")
+			disturbed = append(disturbed, "group "+g.Name+": "+g.Replaces+": its machines are being replaced; Dovetail removes none of its nodes until the rollout completes")
 		}
 		if g.template != nil {
 			one.Options = g.template.options.status()
