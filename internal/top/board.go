@@ -179,7 +179,7 @@ func (b *Board) SetSigns(from string, a []Autoscaler) { b.signs[from] = a }
 // SetSkew says how far the clock that View is called with is ahead of the API server's.
 func (b *Board) SetSkew(d time.Duration) { b.skew = d }
 
-// SetOffers says what is known of nodes elsewhere, by name.
+// SetOffers sets what objects of Cluster API say of nodes, by the name of the node.
 func (b *Board) SetOffers(offers map[string]Offer) { b.offers = offers }
 
 // ClusterAPINodes returns the nodes that belong to a Cluster object, by its namespace and name, and whether each has no instance type of its own.

@@ -37,7 +37,7 @@ type Node struct {
 	ClusterAPI   string            // namespace and name of the Cluster object that it belongs to; empty: none
 }
 
-// Offer is what is known of a node elsewhere than on it and its NodeClaim.
+// Offer is what the object of Cluster API that has a node's Machine says of the node.
 type Offer struct {
 	Type, Zone string
 	Micro      int64 // its price in micro-dollars an hour; 0: not known

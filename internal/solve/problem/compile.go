@@ -94,21 +94,19 @@ func (s *problemCompiler) distinctClasses() (all []*model.Class, of []int32, pod
 // they like, and the pods of others must not be refused for it. A class that asks for one fits nowhere: Class.Missing.
 func (s *problemCompiler) compileDims(all []*model.Class) (tooMany bool) {
 	var used []bool
-	for _, c := range all {
-		for d, v := range c.Requests {
+	note := func(requests model.Resources) {
+		for d, v := range requests {
 			for d >= len(used) {
 				used = append(used, false)
 			}
 			used[d] = used[d] || v > 0
 		}
 	}
+	for _, c := range all {
+		note(c.Requests)
+	}
 	for _, x := range s.in.Given.Daemons {
-		for d := range min(len(x.Pod().Requests), len(model.FixedNames())) {
-			for d >= len(used) {
-				used = append(used, false)
-			}
-			used[d] = used[d] || x.Pod().Requests[d] > 0
-		}
+		note(x.Pod().Requests[:min(len(x.Pod().Requests), len(model.FixedNames()))])
 	}
 	s.findSupplied(used)
 	for d, is := range used {

@@ -94,7 +94,7 @@ func (s *offerCompiler) listOfferings(a *poolCatalog, rs model.Requirements) {
 			a.offerings = append(a.offerings, catalogOffering{instanceType: t, offering: o, shape: shape, allocatable: &room, csiLimits: limits, size: size, quantity: s.quantityOf(t, o)})
 		}
 	}
-	a.markDominated(s.in.NumDims, slices.IndexFunc(append(slices.Clip(s.in.Dims), model.FirstExtended), func(d model.Dim) bool { return d >= model.FirstExtended }))
+	a.markDominated(s.in.NumDims, s.in.Dims)
 }
 
 // csiLimitsOf returns those limits of a type on attached volumes that the volumes of the demand could exceed.
@@ -119,8 +119,8 @@ func (s *offerCompiler) csiLimitsOf(t *model.InstanceType) (out map[string]int64
 }
 
 // markDominated marks the offerings that another with the same labels beats: no less room, no lower limits, no higher price. Of equals
-// the first stays. One that does not say that it has one of the first fixed resources may hold a DaemonSet that another, which has a little, does not.
-func (a *poolCatalog) markDominated(nd, fixed int) {
+// the first stays. One that does not say that it has some cpu, memory or the like may hold a DaemonSet that another, which has a little, does not.
+func (a *poolCatalog) markDominated(nd int, dims []model.Dim) {
 	order := make([]int, len(a.offerings))
 	for i := range order {
 		order[i] = i
@@ -140,8 +140,8 @@ func (a *poolCatalog) markDominated(nd, fixed int) {
 		if IsWithin(x.allocatable, top, nd) {
 			if at := slices.IndexFunc(kept[x.shape], func(j int) bool {
 				y := &a.offerings[j]
-				for k := range fixed {
-					if x.allocatable[k] <= 0 && y.allocatable[k] > 0 {
+				for k, d := range dims {
+					if d < model.FirstExtended && x.allocatable[k] <= 0 && y.allocatable[k] > 0 {
 						return false
 					}
 				}
