@@ -105,7 +105,7 @@ func wrongRights() (wrong []string) {
 	}
 	for r := range asked.Forbidden {
 		// What is granted may be forbidden while an API server starts, before it has read the roles, and before a manifest is installed on demand.
-		if !granted[r] && !granted[rights.Right{Verb: r.Verb, Group: r.Group, Resource: r.Resource}] && !asked.Used[r] {
+		if !granted[r] && !granted[rights.Right{Verb: r.Verb, Group: r.Group, Resource: r.Resource}] {
 			wrong = append(wrong, "a controller asked to "+r.String()+", which the chart's roles don't allow")
 		}
 	}

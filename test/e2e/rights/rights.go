@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -123,9 +124,16 @@ func (a *Audit) Add(file string) error {
 		return err
 	}
 	defer f.Close()
+	allowed, forbidden := map[Right]bool{}, map[Right]bool{}
 	for lines := bufio.NewReader(f); ; {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
+			maps.Copy(a.Used, allowed)
+			for r := range forbidden {
+				if !allowed[r] { // else it was forbidden by an API server that had not read the roles yet
+					a.Forbidden[r] = true
+				}
+			}
 			return nil
 		}
 		if err != nil {
@@ -144,9 +152,9 @@ func (a *Audit) Add(file string) error {
 		}
 		switch e.Annotations["authorization.k8s.io/decision"] { // empty: the API server ended before it had decided
 		case "allow":
-			a.Used[r] = true
+			allowed[r] = true
 		case "forbid":
-			a.Forbidden[r] = true
+			forbidden[r] = true
 		}
 	}
 }

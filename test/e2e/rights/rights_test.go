@@ -21,6 +21,9 @@ func TestAudit(t *testing.T) {
 {"verb":"update","userAgent":"e2e.test/v0","objectRef":{"resource":"configmaps","name":"b"},"annotations":{"authorization.k8s.io/decision":"allow"}}
 {"verb":"delete","userAgent":"dovetail","objectRef":{"resource":"secrets","name":"s"},"annotations":{"authorization.k8s.io/decision":"forbid"}}
 {"verb":"patch","userAgent":"dovetail","objectRef":{"resource":"nodeclaims","apiGroup":"karpenter.sh","name":"c"},"annotations":{}}
+{"verb":"watch","userAgent":"dovetail","objectRef":{"resource":"pods","apiVersion":"v1"},"annotations":{"authorization.k8s.io/decision":"forbid"}}
+{"verb":"watch","userAgent":"dovetail","objectRef":{"resource":"nodes","apiVersion":"v1"},"annotations":{"authorization.k8s.io/decision":"forbid"}}
+{"verb":"watch","userAgent":"dovetail","objectRef":{"resource":"nodes","apiVersion":"v1"},"annotations":{"authorization.k8s.io/decision":"allow"}}
 {"verb":"get","userAgent":"dovetail","requestURI":"/version"}
 {"verb":"get","userAgent":"dovetail","objectRef":{"resource":"templates","apiGroup":"infra","name":"t"},"annotations":{"authorization.k8s.io/decision":"allow"}}
 {"verb":"update","userAgent":"dovetail","objectRef":{"resource":"config`
@@ -41,7 +44,7 @@ func TestAudit(t *testing.T) {
 	if want := []string{"get *.other", "update configmaps b", "watch pods"}; !slices.Equal(unused, want) {
 		t.Errorf("unused are %q, want %q", unused, want)
 	}
-	if len(a.Forbidden) != 1 || !a.Forbidden[Right{"delete", "", "secrets", "s"}] {
+	if len(a.Forbidden) != 2 || !a.Forbidden[Right{"delete", "", "secrets", "s"}] || !a.Forbidden[Right{"watch", "", "pods", ""}] {
 		t.Errorf("forbidden are %v", a.Forbidden)
 	}
 }
