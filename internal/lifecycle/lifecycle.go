@@ -56,7 +56,7 @@ const StartTime = 5 * time.Minute
 // Policy are the time limits of a claim's life.
 type Policy struct {
 	LaunchTimeout       time.Duration // from creation to an instance
-	RegistrationTimeout time.Duration // from creation to a registered node
+	RegistrationTimeout time.Duration // from creation to a registered node; of a node group: from creation to an instance, and from there to a registered node
 	LandingTimeout      time.Duration // from an initialized node to the end of its reservation
 	SchedulerLag        time.Duration // kube-scheduler may hear of a pod on a node this much later than of a change of the node: it watches each kind on its own
 	BindingDelay        time.Duration // kube-scheduler may bind a pod this much later than it chose the node: it sends 50 bindings a second, as set by default
@@ -177,10 +177,10 @@ func IsExpired(c *model.Claim, now time.Time) bool {
 	return c.ExpireAfter >= 0 && !now.Before(c.Created.Add(c.ExpireAfter))
 }
 
-// bootsSince is the instant from which the time for a claim's node to register counts: its creation. A claim that somebody else has created may have
-// waited long for its instance (BarredLaunch).
+// bootsSince is the instant from which the time for a claim's node to register counts: its creation. It is the launch for a claim that may have waited
+// long for its instance: one that somebody else has created (BarredLaunch), and one of a node group, whose instance has as long to come as to register.
 func bootsSince(c *model.Claim) time.Time {
-	if launched := c.Conditions[Launched]; c.Maker != "" && launched.True() {
+	if launched := c.Conditions[Launched]; launched.True() && (c.Maker != "" || c.NodeGroup() != "") {
 		return model.LaterOf(c.Created, launched.Since)
 	}
 	return c.Created

@@ -35,6 +35,9 @@ func drawInput(t *rapid.T) Input {
 	if yes("expires") {
 		c.ExpireAfter = 10 * time.Minute
 	}
+	if yes("node group") {
+		c.Labels[model.LabelNodeGroup] = "g"
+	}
 	if yes("graced") {
 		c.TerminationGracePeriod = time.Minute
 	}
@@ -133,6 +136,9 @@ func TestNextAlways(t *testing.T) {
 						t.Fatalf("given up after %s, listed at %s: its instance may be there, or come: %s", seen, in.InstancesAt, action(a))
 					}
 				case plan.RegistrationTimeout:
+					if c := in.Claim; c.NodeGroup() != "" && in.Now.Sub(c.Conditions[Launched].Since) < in.Policy.RegistrationTimeout {
+						t.Fatalf("given up at %s, launched at %s: its node may come: %s", in.Now, c.Conditions[Launched].Since, action(a))
+					}
 					if seen < in.Policy.RegistrationTimeout {
 						t.Fatalf("given up after %s: its node may come: %s", seen, action(a))
 					}

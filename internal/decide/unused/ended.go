@@ -185,7 +185,11 @@ func (rd *reader) causeOf(c *model.Claim, n *model.Node) plan.Reason {
 		return plan.Reason{Code: plan.InstanceGone, Detail: plan.OfSaid{Said: plan.Words(notice.Kind)}}
 	case c.ProviderID == "" && age >= timeouts.LaunchTimeout:
 		said := plan.Words(cmp.Or(rd.Snapshot.Failures[c.UID].Message, c.Conditions[lifecycle.Launched].Message))
-		return plan.Reason{Code: plan.LaunchTimeout, Detail: plan.OfTimeout{Within: timeouts.LaunchTimeout, Said: said}}
+		within := timeouts.LaunchTimeout
+		if c.NodeGroup() != "" && lifecycle.HasTimedOut(c, rd.Pool(c.Pool), rd.Lifecycle, rd.Snapshot.Outages, rd.Now) {
+			within = timeouts.RegistrationTimeout // the group was asked for it
+		}
+		return plan.Reason{Code: plan.LaunchTimeout, Detail: plan.OfTimeout{Within: within, Said: said}}
 	case c.ProviderID == "" && rd.Snapshot.Failures[c.UID].Message != "":
 		return plan.Reason{Code: plan.LaunchTimeout, Detail: plan.OfTimeout{Said: plan.Words(rd.Snapshot.Failures[c.UID].Message)}}
 	case !c.Is(lifecycle.Registered) && lifecycle.HasTimedOut(c, rd.Pool(c.Pool), rd.Lifecycle, rd.Snapshot.Outages, rd.Now):
