@@ -591,6 +591,41 @@ func TestGivenUpBeforeDescribed(t *testing.T) {
 	}
 }
 
+// TestNeverDescribed: a group's member that EC2 does not describe for five minutes is waited for no longer: the group launches another one for the claim, and
+// the claim can be given up.
+func TestNeverDescribed(t *testing.T) {
+	clock := &shifted{}
+	a := open(t, some(t, "m5.large"), clock)
+	a.define(awstest.Group{Name: "web", Max: 5, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a"}, Tags: enabled})
+	p := a.provider()
+	a.fault(awstest.Fault{Kind: awstest.DescribeLag, Delay: machines.Duration(10 * time.Hour)})
+	created := clock.Now()
+	waits := func(ahead time.Duration, members int) {
+		t.Helper()
+		clock.ahead.Add(int64(ahead))
+		if res := ask(t, p, "c", created); res.ProviderID != "" || res.Err != nil && cloud.KindOf(res.Err) != cloud.Throttled {
+			t.Fatalf("have %+v, want a machine that is to come", res)
+		}
+		a.soon(fmt.Sprint("the group has ", members, " members"), func() error {
+			if n := len(a.group("web").Instances); n != members {
+				return fmt.Errorf("it has %d", n)
+			}
+			return nil
+		})
+	}
+	waits(0, 1)
+	waits(10*time.Second, 1) // seen, and not described
+	waits(4*time.Minute, 1)
+	waits(time.Minute, 2)
+	waits(10*time.Second, 2)
+	for _, want := range []cloud.Kind{cloud.Throttled, ""} {
+		if err := p.Terminate(t.Context(), []string{"aws:///placeholder/c"})[0]; cloud.KindOf(err) != want {
+			t.Errorf("given up: %v, want %q", err, want)
+		}
+		clock.ahead.Add(int64(5 * time.Minute))
+	}
+}
+
 // TestGroupMinimum: a machine that goes though its group may have no fewer, the minimum having been raised meanwhile,
 // say, is replaced by the group.
 func TestGroupMinimum(t *testing.T) {

@@ -178,6 +178,7 @@ type groupState struct {
 	matched map[string]string // claim uid by instance: tagged by this process, whatever Describe says
 	surplus int64             // by how much its desired capacity is to be lowered, for claims that were given up
 	asked   time.Time         // since when the group was to have members for those claims, the earliest
+	unseen  map[string]unseen // by instance: members that EC2 does not describe
 
 	mu             sync.Mutex
 	late           map[string]time.Time  // members that came for claims that were given up before, by instance: when that was seen
@@ -193,6 +194,12 @@ type groupState struct {
 	polledAt       time.Time             // when the group was last read for its open claims
 	pollAt         time.Time             // when it is to be read again for them
 	fillTo         int64                 // up to how many it is filled though nobody asks for them; 0: it is not
+}
+
+// unseen is since when EC2 has been seen not to describe a member.
+type unseen struct {
+	since time.Time
+	lost  bool // for too long: it counts for nothing that waits for a member
 }
 
 // openClaim is a claim for which a group was asked, or is to be asked, for a machine.

@@ -23,9 +23,10 @@ import (
 
 // matchMembers hands members that are nobody's to open claims. failed gets the errors of claims that stay open, by uid. wait: nothing
 // else is to be decided now, as a member that was there before this process may bear a claim's tag that EC2 does not
-// show yet. coming: how many members have come that EC2 does not show at all.
+// show yet. coming: how many members have come that EC2 does not show at all yet.
 func (gs *scaler) matchMembers(ctx context.Context, s *groupState, v *view, failed map[string]error) (wait bool, coming int64) {
 	gs.recognizeMembers(s, v)
+	gs.noteUnseen(s, v)
 	pairs, wait, coming := pairMembers(s, v)
 	errs := make([]error, len(pairs))
 	cloud.RunConcurrently(len(pairs), func(i int) { errs[i] = gs.tagMember(ctx, pairs[i].m, pairs[i].a.uid, pairs[i].a.name, pairs[i].a.pool) })
@@ -94,7 +95,7 @@ func pairMembers(s *groupState, v *view) (pairs []pairing, wait bool, coming int
 	earlier := func(a *openClaim) bool { return !a.created.IsZero() && a.created.Before(since) }
 	var free []*instances.Instance
 	for _, x := range v.members {
-		if v.instances[x.id] == nil && s.matched[x.id] == "" {
+		if v.instances[x.id] == nil && s.matched[x.id] == "" && !s.unseen[x.id].lost {
 			if !old[x.id] {
 				coming++
 			} else if v.at.Sub(since) < instances.ListDelay && slices.ContainsFunc(open, earlier) {
@@ -185,13 +186,41 @@ func (gs *scaler) noteLate(ctx context.Context, s *groupState, v *view) error {
 	return nil
 }
 
+// unseenLimit is for how long a member is waited for that EC2 does not describe. It takes seconds to describe an instance, in rare cases minutes. One that it
+// does not describe then has ended without its group's having noticed.
+const unseenLimit = 5 * time.Minute
+
+// noteUnseen notes since when EC2 has not described members of a group, if its instances were read. One that it has not described for unseenLimit is lost: no
+// claim waits for it any longer, and the log says so.
+func (gs *scaler) noteUnseen(s *groupState, v *view) {
+	if !v.read {
+		return
+	}
+	now := map[string]unseen{}
+	for _, m := range v.members {
+		if v.instances[m.id] != nil {
+			continue
+		}
+		x, known := s.unseen[m.id]
+		if !known {
+			x.since = v.at
+		}
+		if !x.lost && v.at.Sub(x.since) >= unseenLimit {
+			x.lost = true
+			gs.aws.Log.Warn("EC2 does not describe a member of a group; NodeClaims no longer wait for it", "group", s.name, "instance", m.id, "after", unseenLimit.String())
+		}
+		now[m.id] = x
+	}
+	s.unseen = now
+}
+
 // undescribed returns a member that has come since the group was first looked at, is no claim's as far as is known, and that EC2 does not describe yet; empty:
-// there is none. v has the instances.
+// there is none. One that is lost is not waited for. v has the instances.
 func (s *groupState) undescribed(v *view) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, m := range v.members {
-		if v.instances[m.id] == nil && s.matched[m.id] == "" && !s.initialMembers[m.id] {
+		if v.instances[m.id] == nil && s.matched[m.id] == "" && !s.initialMembers[m.id] && !s.unseen[m.id].lost {
 			return m.id
 		}
 	}

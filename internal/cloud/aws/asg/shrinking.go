@@ -23,11 +23,15 @@ import (
 func (gs *scaler) shrinkGroup(ctx context.Context, s *groupState, v *view, to, outstanding int64) error {
 	var ids []string
 	had := map[string]bool{}
+	gs.noteUnseen(s, v)
 	for _, m := range v.members {
 		had[m.id] = true
 		x := v.instances[m.id]
 		if m.protected && (x == nil || x.ProtectedSince.IsZero()) {
 			continue
+		}
+		if s.unseen[m.id].lost {
+			continue // it can't bear the tag, and no pod is on it
 		}
 		if x == nil {
 			return &cloud.Error{Kind: cloud.Throttled, After: time.Second, Err: fmt.Errorf("group %s can't be made smaller before EC2 describes its member %s", s.name, m.id)}

@@ -16,6 +16,7 @@ type view struct {
 	*group
 	at        time.Time
 	instances map[string]*instances.Instance // by id: its instances as EC2 has them, those that have ended included
+	read      bool                           // the instances were read
 }
 
 // readGroupView reads a group and its instances, now.
@@ -48,13 +49,14 @@ func (gs *scaler) readChangedView(ctx context.Context, s *groupState) (*view, er
 
 // readInstances reads the instances of a group into its view, unless they are there.
 func (gs *scaler) readInstances(ctx context.Context, v *view) error {
-	if len(v.instances) > 0 || len(v.members)+len(v.leaving) == 0 {
+	if v.read || len(v.members)+len(v.leaving) == 0 {
 		return nil
 	}
 	list, err := gs.reader.describeMembers(ctx, v.name)
 	if err != nil {
 		return err
 	}
+	v.read = true
 	for i := range list {
 		v.instances[list[i].ID] = &list[i]
 	}
