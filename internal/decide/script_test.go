@@ -73,7 +73,7 @@ func (x *script) describeQuery() {
 //	claim NAME pool=P types=T,… [zones=a,…] [created=AT] [launched=AT] [registered=AT] [initialized=AT] [deleting=AT] [reserved] [slot=PODS:N]
 //	     [rebooting=REASON,SINCE] [interrupted=KIND,SEEN[,AT]] [ends=AT] [held] [buffer] [group=NAME] [otherfinalizer=NAME] [nofinalizer] [orphan] [RES=AMOUNT…]    (what was asked for)
 //	     [price=DOLLARS] [waits=AT]    (an hour, when it was launched; since when it has waited for other launches of its maker)
-//	     [drifted=AT] [drained=AT] [hash=H] [expire=DURATION] [keep=AT] [failed=AT] [aborted=AT] [moving=CAUSE]    (failed: a move failed; aborted: one was taken back since a pod came; moving: the mark of the move that was decided on last for it)
+//	     [drifted=AT] [drained=AT] [hash=H] [expire=DURATION] [tgp=DURATION] [keep=AT] [failed=AT] [aborted=AT] [moving=CAUSE]    (failed: a move failed; aborted: one was taken back since a pod came; moving: the mark of the move that was decided on last for it)
 //	     [label=K:V] [annotation=K:V] [sold=CAPACITYTYPE,ZONE] [replaces=CLAIM,…] [marked]      (it was made for a move that these go in, it alone; it bears that move's mark)
 //	node NAME type=T [sold=CAPACITYTYPE] [zone=Z] [label=K:V] [claim=C] [notready] [registered] [initialized] [deleting] [finalizer] [taint=…] [created=AT] [keep] [disabled] [annotation=K:V] [otherfinalizer=NAME]
 //	     [cordon] [boot=ID] [bad=CONDITION,STATUS,SINCE[,REASON]] [driver=NAME] [RES=AMOUNT…]    (driver: of CSI, registered there; allocatable, where it is not its type's; cordon: its reservation is written as one)
@@ -92,7 +92,7 @@ func (x *script) describeQuery() {
 //	failure CLAIM KIND MESSAGE…
 //	unmade CLAIM pool=P slot=PODS:N|for=static|for=buffer/NAME [group=NAME] at=AT MESSAGE…    the API server has refused the NodeClaim
 //	said POD MESSAGE…            kube-scheduler's words for why the pod fits nowhere
-//	pdb NAME app=NAME allowed=N  (of one healthy pod: minAvailable says the rest)
+//	pdb NAME app=NAME allowed=N [healthy=N] [expected=N] [unready]    (of one healthy pod: minAvailable says the rest; unready: such pods may always be evicted)
 //	daemon NAME [port=N] [RES=AMOUNT] [tolerate=K|*] [select=K=V] [anti=POD]    (anti: on its hosts)
 //	buffer NAME N POD [max=DOLLARS] [group=NAME]    a CapacityBuffer of N pods like those of a pod line; max: an hour of it, at most
 //	deployment NAME [replicas=N] [nosurge] [recreate] [paused] [restarted=WORD] [rolling]    (seen from now on; one replica, surges by one)
@@ -365,6 +365,19 @@ func (x *script) line(f []string) {
 	case "pdb":
 		q := model.NewRequirements(model.OneOf("app", strings.TrimPrefix(f[2], "app=")))
 		b := &model.PDB{Namespace: "default", Name: f[1], Selector: &q, DisruptionsAllowed: int32(x.number(strings.TrimPrefix(f[3], "allowed="))), Healthy: 1, Expected: 1}
+		for _, o := range f[4:] {
+			switch k, v, _ := strings.Cut(o, "="); k {
+			case "healthy":
+				b.Healthy = int32(x.number(v))
+				b.Expected = max(b.Expected, b.Healthy)
+			case "expected":
+				b.Expected = int32(x.number(v))
+			case "unready": // may always be evicted
+				b.AlwaysAllowUnready = true
+			default:
+				x.t.Fatalf("pdb option %q", o)
+			}
+		}
 		b.Desired = max(0, b.Healthy-b.DisruptionsAllowed)
 		b.MinAvailable = strconv.Itoa(int(b.Desired))
 		x.st.SetPDB(b)
@@ -904,6 +917,8 @@ func (x *script) claim(name string, opts []string) {
 			c.HasFinalizer = false
 		case "expire":
 			c.ExpireAfter = x.duration(v)
+		case "tgp":
+			c.TerminationGracePeriod = x.duration(v)
 		case "slot":
 			group, n, _ := strings.Cut(v, ":")
 			p := x.groups[group]

@@ -261,6 +261,11 @@ func (s *Standing) Interruption(c *model.Claim) (notice cluster.Notice, deadline
 	return x.Notice, x.Deadline, true
 }
 
+// ForcedExpiry returns when a claim that expires, and whose node is initialized, is deleted though its node has not been replaced.
+func (s *Standing) ForcedExpiry(c *model.Claim) time.Time {
+	return c.Created.Add(c.ExpireAfter).Add(s.st.pol.Lifecycle.ExpireGrace)
+}
+
 // Health returns what is wrong with a claim's node, and when it counts as broken; an empty code: nothing is wrong.
 func (s *Standing) Health(c *model.Claim) (cause plan.Reason, due time.Time) {
 	x := s.st.health.Of(c)

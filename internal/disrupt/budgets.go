@@ -39,12 +39,13 @@ func AllowedDisruptions(pool *model.NodePool, n NodeCount, reason plan.Code, now
 		if b.Percent {
 			most = (n.Total*b.Nodes + 99) / 100
 		}
-		if budgetIsUnreadable(b) {
+		unreadable := budgetIsUnreadable(b)
+		if unreadable {
 			most = 0
 		}
 		if most < least || most == least && why.Budget == 0 {
 			least = most
-			why.Budget, why.Allows, why.Schedule = i+1, most, b.Schedule
+			why.Budget, why.Allows, why.Schedule, why.Unreadable = i+1, most, b.Schedule, unreadable
 		}
 	}
 	return least - why.Unavailable, plan.Reason{Code: plan.Budget, Pool: pool.Name, Subject: plan.ObjectOf("nodepool", pool.Name), Detail: why}
@@ -53,7 +54,7 @@ func AllowedDisruptions(pool *model.NodePool, n NodeCount, reason plan.Code, now
 // BudgetOpensAt is when the budgets of a pool, which now let no node go, let one more go by their schedules alone; zero
 // when time alone does not open them.
 func BudgetOpensAt(pool *model.NodePool, n NodeCount, cause plan.Code, now time.Time) time.Time {
-	const maxWindows = 100 // ends of windows looked at: enough for any day's
+	const maxWindows = 100 // ends of windows looked at: enough for any week's
 	at := now
 	for range maxWindows {
 		next := time.Time{}
@@ -103,16 +104,24 @@ func budgetIsActive(b model.Budget, now time.Time) bool {
 	return !s.Next(now.UTC().Add(-b.Duration)).After(now.UTC())
 }
 
-// budgetWindowEnd is when the active window of a budget with a schedule ends; zero when the schedule cannot be read.
+// budgetWindowEnd is when a budget with a schedule, which is active at an instant, is next not active; zero when its schedule
+// cannot be read, never fires, or fires again within each window.
 func budgetWindowEnd(b model.Budget, now time.Time) time.Time {
+	const maxFires = 10_000 // of windows that follow each other without a gap: a week's with one each minute
 	s, err := cron.ParseStandard(b.Schedule)
 	if err != nil {
 		return time.Time{}
 	}
-	// The last time it fired counts: a schedule may fire again within its own window.
 	last := s.Next(now.UTC().Add(-b.Duration))
-	for next := s.Next(last); !next.After(now.UTC()); next = s.Next(last) {
+	if last.IsZero() {
+		return last
+	}
+	for range maxFires {
+		next := s.Next(last)
+		if next.IsZero() || next.Sub(last) > b.Duration {
+			return last.Add(b.Duration)
+		}
 		last = next
 	}
-	return last.Add(b.Duration)
+	return time.Time{}
 }

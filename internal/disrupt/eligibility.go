@@ -207,22 +207,28 @@ func nodeBlockers(c *Candidate, cause plan.Code) (out []plan.Reason) {
 	if !c.Initialized && cause != plan.Unhealthy {
 		out = append(out, plan.Reason{Code: plan.NotInitialized, Subject: c.nodeSubject(), Detail: plan.OfNotInitialized{Said: plan.Words(c.Node.Labels[model.LabelInitialized])}})
 	}
-	annotated := func(key string) plan.Reason {
-		return plan.Reason{Code: plan.NodeDoNotDisrupt, Subject: c.nodeSubject(), Detail: plan.OfNodeHeld{Annotation: key}}
-	}
-	switch {
-	case cause == plan.Unhealthy && ForbidsRepair(c.Node, c.Claim):
-		out = append(out, annotated(DoNotRepair))
-	case cause != plan.Unhealthy && cause != plan.Expired:
-		for _, key := range disruptionForbidders {
-			if c.Node.Annotations[key] == trueValue || c.Claim.Annotations[key] == trueValue {
-				out = append(out, annotated(key))
+	annotated := func(key string) { // people annotate the one or the other, and each must be taken off where it is
+		for _, of := range []struct {
+			subject     plan.Object
+			annotations model.Labels
+		}{{plan.ObjectOf("nodeclaim", c.Claim.Name), c.Claim.Annotations}, {c.nodeSubject(), c.Node.Annotations}} {
+			if of.annotations[key] == trueValue {
+				out = append(out, plan.Reason{Code: plan.NodeDoNotDisrupt, Subject: of.subject, Detail: plan.OfNodeHeld{Annotation: key}})
 			}
+		}
+	}
+	switch cause {
+	case plan.Unhealthy:
+		annotated(DoNotRepair)
+	case plan.Expired:
+	default:
+		for _, key := range disruptionForbidders {
+			annotated(key)
 		}
 	}
 	consolidates := c.Pool.ConsolidationPolicy == underutilized || c.Pool.ConsolidationPolicy == Balanced
 	if (cause == plan.Underutilized || cause == plan.Empty && consolidates) && c.Node.Annotations[DoNotConsolidate] == trueValue {
-		out = append(out, annotated(DoNotConsolidate))
+		out = append(out, plan.Reason{Code: plan.NodeDoNotDisrupt, Subject: c.nodeSubject(), Detail: plan.OfNodeHeld{Annotation: DoNotConsolidate}})
 	}
 	return out
 }

@@ -274,16 +274,15 @@ func (c *cluster) applyPool(p *model.NodePool, ch plan.Change) {
 		p.ConsolidateAfter, _ = time.ParseDuration(ch.Value)
 	case strings.HasPrefix(ch.Field, "spec.disruption.budgets["):
 		var i int
-		var field string
-		if _, err := fmt.Sscanf(ch.Field, "spec.disruption.budgets[%d].%s", &i, &field); err != nil {
+		if _, err := fmt.Sscanf(ch.Field, "spec.disruption.budgets[%d]", &i); err != nil {
 			c.t.Fatalf("%s: %v", ch.Field, err)
 		}
-		if b := &p.Budgets[i]; field == "schedule" {
-			b.Schedule = ""
-		} else {
-			b.Nodes, _ = strconv.ParseInt(strings.TrimSuffix(ch.Value, "%"), 10, 64)
-			b.Percent = true
+		if ch.Op == plan.Remove {
+			p.Budgets = slices.Delete(slices.Clone(p.Budgets), i, i+1)
+			break
 		}
+		p.Budgets[i].Nodes, _ = strconv.ParseInt(strings.TrimSuffix(ch.Value, "%"), 10, 64)
+		p.Budgets[i].Percent = true
 	case ch.Field == "spec.replicas":
 		p.Replicas, _ = strconv.ParseInt(ch.Value, 10, 64)
 		for _, n := range c.nodesOf(p)[p.Replicas:] {

@@ -215,14 +215,10 @@ func (h *holder) addReason(n *model.Node, pool *model.NodePool, r plan.Reason) {
 	case plan.NodeDoNotDisrupt:
 		key := plan.DetailOf[plan.OfNodeHeld](r).Annotation
 		one := h.add(n, NodeDoNotDisrupt, "nodepool/"+pool.Name, key, "true", "")
-		if c := h.x.claims[n.Name]; c != nil && c.Annotations[key] == "true" {
-			one.changes = append(one.changes, plan.Change{Object: "nodeclaim/" + c.Name, Field: annotation(key), Op: plan.Remove})
-		}
-		if n.Annotations[key] == "true" {
-			one.changes = append(one.changes, plan.Change{Object: "node/" + n.Name, Field: annotation(key), Op: plan.Remove})
-		}
-		if pool.Annotations[key] == "true" && len(one.nodes) == 1 {
-			one.changes = append(one.changes, plan.Change{Object: "nodepool/" + pool.Name, Field: "spec.template." + annotation(key), Op: plan.Remove})
+		one.changes = append(one.changes, plan.Change{Object: string(r.Subject), Field: annotation(key), Op: plan.Remove})
+		template := plan.Change{Object: "nodepool/" + pool.Name, Field: "spec.template." + annotation(key), Op: plan.Remove}
+		if pool.Annotations[key] == "true" && !slices.Contains(one.changes, template) {
+			one.changes = append(one.changes, template)
 		}
 	case plan.PodDoNotDisrupt, plan.SafeToEvict:
 		if pod == nil {
@@ -411,7 +407,7 @@ func shutBudgets(p *model.NodePool, count disrupt.NodeCount, now time.Time) (out
 		field := plan.OfBudget{Budget: i + 1}.Field()
 		if b.Schedule != "" {
 			if _, err := cron.ParseStandard(b.Schedule); err != nil {
-				out = append(out, shut{BudgetUnreadable, field, b.Schedule, []plan.Change{{Object: "nodepool/" + p.Name, Field: field + ".schedule", Op: plan.Remove}}})
+				out = append(out, shut{BudgetUnreadable, field, b.Schedule, []plan.Change{{Object: "nodepool/" + p.Name, Field: field, Op: plan.Remove}}})
 				continue
 			}
 		}

@@ -189,12 +189,19 @@ func applyPool(p *model.NodePool, names []string, ch plan.Change) error {
 	}
 	if i, ok := bracketKey(field, "spec.disruption.budgets"); ok {
 		at, err := strconv.Atoi(i)
-		if err != nil || at < 0 || at >= len(p.Budgets) || sub != "nodes" {
+		if err != nil || at < 0 || at >= len(p.Budgets) {
 			return errField
 		}
 		p.Budgets = slices.Clone(p.Budgets)
-		p.Budgets[at].Percent = false
-		p.Budgets[at].Nodes, err = number()
+		switch b := &p.Budgets[at]; {
+		case sub == "nodes":
+			b.Percent = false
+			b.Nodes, err = number()
+		case sub == "" && ch.Op == plan.Remove:
+			p.Budgets = slices.Delete(p.Budgets, at, at+1)
+		default:
+			return errField
+		}
 		return err
 	}
 	if key, ok := bracketKey(field, "spec.template.spec.requirements"); ok {

@@ -201,8 +201,25 @@ func (ex *explanation) disruptionCauses(u *disrupt.Candidate) []plan.Code {
 	return append(out, plan.Underutilized)
 }
 
-// listObstacles are what keeps a machine from going for a cause now, and what its going would come to.
+// listObstacles are what keeps a machine from going for a cause now, and what its going would come to. Whatever keeps an expired one does
+// so no longer than until it is deleted without a replacement, which a node that is not initialized is at once.
 func (ex *explanation) listObstacles(u *disrupt.Candidate, cause plan.Code) ([]plan.Finding, *plan.Alternative) {
+	if cause == plan.Expired && !u.Initialized {
+		return nil, nil
+	}
+	out, alt := ex.findObstacles(u, cause)
+	if cause == plan.Expired {
+		last := ex.ForcedExpiry(u.Claim).UTC().Truncate(time.Second)
+		for i := range out {
+			if f := &out[i]; f.Until.IsZero() || f.Until.After(last) {
+				f.Until = last
+			}
+		}
+	}
+	return out, alt
+}
+
+func (ex *explanation) findObstacles(u *disrupt.Candidate, cause plan.Code) ([]plan.Finding, *plan.Alternative) {
 	var out []plan.Finding
 	found := func(r plan.Reason, until time.Time) {
 		out = append(out, plan.Finding{Of: cause, Reason: r, Change: ex.nodeRemedy(u, r), Until: until})

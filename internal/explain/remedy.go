@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -370,13 +371,19 @@ func (ex *explanation) nodeRemedyCandidate(u *disrupt.Candidate, r plan.Reason) 
 	case plan.GroupRefresh:
 		return &plan.Change{Object: string(r.Subject), Field: "instanceRefresh", Op: plan.Remove}
 	case plan.Quiet:
-		d := ex.now.Sub(u.UnchangedSince).Truncate(1e9)
-		return &plan.Change{Object: pool, Field: "spec.disruption.consolidateAfter", Op: plan.Set, Value: max(d, 0).String()}
+		quiet := time.Duration(0) // of a node that is not initialized: since then
+		if !u.UnchangedSince.IsZero() {
+			quiet = max(ex.now.Sub(u.UnchangedSince).Truncate(time.Second), 0)
+		}
+		return &plan.Change{Object: pool, Field: "spec.disruption.consolidateAfter", Op: plan.Set, Value: quiet.String()}
 	case plan.Payback:
 		return &plan.Change{Object: "nodeclaim/" + u.Claim.Name, Field: annotation(disrupt.KeepUntil), Op: plan.Remove}
 	case plan.Budget:
 		budget := plan.DetailOf[plan.OfBudget](r)
-		if field := budget.Field(); field != "" {
+		switch field := budget.Field(); {
+		case budget.Unreadable:
+			return &plan.Change{Object: pool, Field: field, Op: plan.Remove}
+		case field != "":
 			return &plan.Change{Object: pool, Field: field + ".nodes", Op: plan.Set, Value: strconv.FormatInt(budget.Unavailable+1, 10)}
 		}
 	case plan.DisruptionBudgetPDB:

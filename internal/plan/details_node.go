@@ -315,6 +315,7 @@ type (
 		Unavailable int64
 		Total       int64
 		Schedule    string
+		Unreadable  bool // the schedule is no cron expression, so that the budget allows nothing
 	}
 	// OfAborted is why a disruption command was taken back; or, with Until, how often commands were and when the next may
 	// begin.
@@ -400,7 +401,10 @@ func (d OfBudget) fields() Fields {
 		return f
 	}
 	f.Have = fmt.Sprintf("allows %d, %d down", d.Allows, d.Unavailable)
-	if d.Schedule != "" {
+	switch {
+	case d.Unreadable:
+		f.Have += ", unreadable schedule " + strconv.Quote(d.Schedule)
+	case d.Schedule != "":
 		f.Have += ", schedule " + strconv.Quote(d.Schedule)
 	}
 	return f
@@ -418,7 +422,10 @@ func (OfBudget) read(f Fields) Detail {
 		return nil
 	}
 	d.Budget++
-	counts, schedule, _ := strings.Cut(f.Have, ", schedule ")
+	counts, schedule, unreadable := strings.Cut(f.Have, ", unreadable schedule ")
+	if d.Unreadable = unreadable; !unreadable {
+		counts, schedule, _ = strings.Cut(f.Have, ", schedule ")
+	}
 	if n, err := fmt.Sscanf(counts, "allows %d, %d down", &d.Allows, &d.Unavailable); n != 2 || err != nil {
 		return nil
 	}

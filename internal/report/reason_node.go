@@ -171,7 +171,10 @@ func budgetReached(object string, d plan.OfBudget) string {
 	default:
 		s += fmt.Sprintf(" is reached: %d unavailable, at most %d allowed", d.Unavailable, d.Allows)
 	}
-	if d.Schedule != "" {
+	switch {
+	case d.Unreadable:
+		s += ": its schedule " + strconv.Quote(d.Schedule) + " is not a valid cron expression"
+	case d.Schedule != "":
 		s += ", schedule " + strconv.Quote(d.Schedule)
 	}
 	return s
