@@ -117,15 +117,18 @@ func (t *tx) sizes(k *kubelet, it *catalog.Type, image, family string, data *sha
 	return capacity, allocatable
 }
 
-// evicted is below how much free the kubelet evicts.
+// evicted is below how much free the kubelet evicts. A share of 100% switches the signal off.
 func evicted(signal string, of, standard int64) int64 {
 	if signal == "" {
 		return standard
 	}
 	if percent, ok := strings.CutSuffix(signal, "%"); ok {
 		p, err := strconv.ParseFloat(percent, 64)
-		if err != nil {
+		switch {
+		case err != nil:
 			return standard
+		case p == 100:
+			return 0
 		}
 		return int64(float64(of) * p / 100)
 	}

@@ -430,6 +430,15 @@ func TestUserData(t *testing.T) {
 	}
 }
 
+// TestEvicted: what the kubelet keeps free by an eviction threshold; 0% and 100% switch it off.
+func TestEvicted(t *testing.T) {
+	for signal, want := range map[string]int64{"": 7, "10%": 100, "0%": 0, "100%": 0, "99%": 990, "64": 64} {
+		if have := evicted(signal, 1000, 7); have != want {
+			t.Errorf("%q of 1000: have %d, want %d", signal, have, want)
+		}
+	}
+}
+
 // TestNeverJoins: an instance whose user data is not the cluster's runs, and never becomes a node; the books say why.
 func TestNeverJoins(t *testing.T) {
 	a := newAccount(t)
