@@ -241,7 +241,7 @@ func (o *observed) readMachines(ctx context.Context) bool {
 		}
 	}
 	o.board.Apply(func(b *top.Board) {
-		b.SetOffers(offers)
+		b.SetOffers(offers, text == "")
 		b.SetProblem("machines", text)
 	})
 	return len(nodes) > 0

@@ -179,8 +179,21 @@ func (b *Board) SetSigns(from string, a []Autoscaler) { b.signs[from] = a }
 // SetSkew says how far the clock that View is called with is ahead of the API server's.
 func (b *Board) SetSkew(d time.Duration) { b.skew = d }
 
-// SetOffers sets what objects of Cluster API say of nodes, by the name of the node.
-func (b *Board) SetOffers(offers map[string]Offer) { b.offers = offers }
+// SetOffers sets what objects of Cluster API say of nodes, by the name of the node. If not all of them could be read, what was known before and is not
+// among it stays.
+func (b *Board) SetOffers(offers map[string]Offer, all bool) {
+	if !all {
+		for name, known := range b.offers {
+			x := offers[name]
+			x.Micro = cmp.Or(x.Micro, known.Micro)
+			if x.Type == "" {
+				x.Type, x.Zone = known.Type, known.Zone
+			}
+			offers[name] = x
+		}
+	}
+	b.offers = offers
+}
 
 // ClusterAPINodes returns the nodes that belong to a Cluster object, by its namespace and name, and whether each has no instance type of its own.
 func (b *Board) ClusterAPINodes() map[string]map[string]bool {

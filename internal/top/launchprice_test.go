@@ -45,15 +45,25 @@ func TestOffers(t *testing.T) {
 	if have := b.ClusterAPINodes(); len(have) != 1 || len(have["default/workload"]) != 3 || !have["default/workload"]["one"] || have["default/workload"]["two"] {
 		t.Errorf("have %v, want three nodes of one Cluster, the first without a type", have)
 	}
-	b.SetOffers(map[string]Offer{"one": {Type: "m5.large", Zone: "us-east-1a"}, "two": {Micro: 50_000}, "three": {Micro: 60_000}})
+	b.SetOffers(map[string]Offer{"one": {Type: "m5.large", Zone: "us-east-1a"}, "two": {Micro: 50_000}, "three": {Micro: 60_000}}, true)
 	listed, _ := testPrices.Find("m5.large", "us-east-1a", "on-demand")
-	v := b.View(now)
-	if v.Total.Micro != listed.Micro+50_000+70_000 || v.Total.Unpriced != 1 {
-		t.Errorf("%d micro-dollars, %d nodes without a price, want %d and 1", v.Total.Micro, v.Total.Unpriced, listed.Micro+50_000+70_000)
-	}
-	for _, r := range v.Nodes {
-		if r.Name == "one" && (r.Type != "m5.large" || r.Zone != "us-east-1a") {
-			t.Errorf("have %+v, want the type and zone of its template", r)
+	check := func(when string, micro int64, unpriced int) {
+		t.Helper()
+		v := b.View(now)
+		if v.Total.Micro != micro || v.Total.Unpriced != unpriced {
+			t.Errorf("%s: %d micro-dollars, %d nodes without a price, want %d and %d", when, v.Total.Micro, v.Total.Unpriced, micro, unpriced)
+		}
+		for _, r := range v.Nodes {
+			if r.Name == "one" && (r.Type != "m5.large" || r.Zone != "us-east-1a") {
+				t.Errorf("%s: have %+v, want the type and zone of its template", when, r)
+			}
 		}
 	}
+	check("all read", listed.Micro+50_000+70_000, 1)
+	b.SetOffers(map[string]Offer{"two": {Micro: 55_000}, "one": {Micro: 1}}, false)
+	check("one template can't be read", listed.Micro+55_000+70_000, 1)
+	b.SetOffers(map[string]Offer{}, false)
+	check("nothing can be read", listed.Micro+55_000+70_000, 1)
+	b.SetOffers(map[string]Offer{"one": {Type: "m5.large", Zone: "us-east-1a"}}, true)
+	check("all read, one without an offer now", listed.Micro+70_000, 2)
 }
