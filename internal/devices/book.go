@@ -10,7 +10,6 @@
 package devices
 
 import (
-	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -29,13 +28,15 @@ const Prefix = model.DevicePrefix
 
 // Bounds of the work that devices cause. What exceeds one is refused with a reason, or counted up to it.
 const (
-	maxWants      = 256    // different requests for a device in the cluster, by class, selectors and tolerations
-	maxSignatures = 512    // different combinations of requests that pods have
-	maxSets       = 16     // resources of requests whose devices overlap
-	maxCount      = 128    // groups of devices counted on one node by the allocator
-	maxSearch     = 10_000 // steps of the allocator's search on one node for one resource
-	maxOrders     = 16     // orders in which the devices of a node to come are counted
-	maxExpression = 512    // compiled CEL expressions kept
+	maxWants        = 256    // different requests for a device in the cluster, by class, selectors and tolerations
+	maxSignatures   = 512    // different combinations of requests that pods have
+	maxSets         = 16     // resources of requests whose devices overlap
+	maxCount        = 128    // groups of devices counted on one node by the allocator
+	maxSearch       = 10_000 // steps of the allocator's search on one node for one resource
+	maxOrdersSearch = 50_000 // the same for all orders of a node to come
+	maxOrders       = 16     // orders in which the devices of a node to come are counted
+	maxFound        = 20_000 // counts of the allocator kept
+	maxExpression   = 512    // compiled CEL expressions kept
 )
 
 // Book holds the device classes, slices, claims and templates of a cluster, and which pods use them. It is not safe for concurrent use.
@@ -45,8 +46,8 @@ type Book struct {
 	pools     map[poolID]map[string]*slice // by name of the slice
 	nodes     map[string]*node
 	types     map[string][]TypeSlice
-	typeTexts map[string]string           // types as JSON
-	alike     map[string]map[string]int64 // amounts of types with one text, of layout
+	found     map[string]int64 // what the allocator has counted, by view
+	steps     int64            // of the allocator's searches since New
 	claims    map[string]*claim
 	inPool    map[poolID]map[string]*claim // allocated claims, by key
 	templates map[string]*resourceapi.ResourceClaimTemplate
@@ -81,7 +82,7 @@ type Book struct {
 func New() *Book {
 	return &Book{
 		classes: map[string]*resourceapi.DeviceClass{}, slices: map[string]*slice{}, pools: map[poolID]map[string]*slice{},
-		nodes: map[string]*node{}, types: map[string][]TypeSlice{}, typeTexts: map[string]string{}, alike: map[string]map[string]int64{}, claims: map[string]*claim{}, inPool: map[poolID]map[string]*claim{},
+		nodes: map[string]*node{}, types: map[string][]TypeSlice{}, found: map[string]int64{}, claims: map[string]*claim{}, inPool: map[poolID]map[string]*claim{},
 		extended: map[string]*resourceapi.DeviceClass{}, ofExtended: map[string]map[string]bool{},
 		templates: map[string]*resourceapi.ResourceClaimTemplate{}, rules: map[string]*resourceapi.DeviceTaintRule{}, pods: map[string]*podUse{}, users: map[string]map[string]bool{},
 		signatures: map[string]*signature{}, wants: map[string]*want{}, kinds: map[string]*kind{}, faults: map[string]string{}, links: map[link]int{}, linked: map[poolID]map[link]bool{},
@@ -157,7 +158,6 @@ func (b *Book) SetClass(name string, c *resourceapi.DeviceClass) {
 	for _, n := range b.nodes {
 		n.layout = nil
 	}
-	clear(b.alike)
 	b.staleWants = true
 }
 
@@ -224,9 +224,6 @@ func (b *Book) SetTaintRule(name string, r *resourceapi.DeviceTaintRule) bool {
 			types = true
 			delete(b.changed, s.node)
 		}
-	}
-	if types {
-		clear(b.alike)
 	}
 	return types
 }
@@ -365,7 +362,6 @@ func (b *Book) SetType(key string, list []TypeSlice) bool {
 		return false
 	}
 	name := typeNode + key
-	delete(b.alike, b.typeTexts[key])
 	for i := range objectsOf(name, old) {
 		b.SetSlice(sliceName(name, i), nil)
 	}
@@ -375,10 +371,8 @@ func (b *Book) SetType(key string, list []TypeSlice) bool {
 	delete(b.changed, name)
 	if len(list) == 0 {
 		delete(b.types, key)
-		delete(b.typeTexts, key)
 	} else {
-		text, _ := json.Marshal(list)
-		b.types[key], b.typeTexts[key] = list, string(text)
+		b.types[key] = list
 	}
 	return true
 }
@@ -410,18 +404,8 @@ func (b *Book) amountsOf(name string) map[string]int64 {
 		return nil
 	}
 	b.refresh()
-	if n.layout == b.layout {
-		return n.amounts
-	}
-	key, isType := strings.CutPrefix(name, typeNode)
-	text := b.typeTexts[key]
-	if isType && b.alike[text] != nil {
-		n.amounts = b.alike[text]
-	} else {
-		n.amounts = b.count(name, n)
-	}
-	if n.layout = b.layout; isType {
-		b.alike[text] = n.amounts
+	if n.layout != b.layout {
+		n.amounts, n.layout = b.count(name, n), b.layout
 	}
 	return n.amounts
 }

@@ -508,6 +508,56 @@ func TestSearchIsBounded(t *testing.T) {
 	}
 }
 
+// TestOthersAreNotDelayed: a claim that no node can meet, over which the allocator searches as long as it may, costs one search for each kind of node and
+// not one for each node, and nodes of one kind are told apart by what of them is allocated.
+func TestOthersAreNotDelayed(t *testing.T) {
+	const nodes = 300
+	b, _ := example()
+	b.SetClass("all", class("all", `device.driver == "gpu.example.com"`))
+	x := template("slow", exactly("many", "all", 8), exactly("three", "all", 3))
+	model := new(resourceapi.FullyQualifiedName("gpu.example.com/model"))
+	x.Spec.Spec.Devices.Constraints = []resourceapi.DeviceConstraint{{DistinctAttribute: model, Requests: []string{"many"}}, {MatchAttribute: model, Requests: []string{"three"}}}
+	b.SetTemplate("default/slow", x)
+	y := template("pair", exactly("pair", "all", 2))
+	y.Spec.Spec.Devices.Constraints = []resourceapi.DeviceConstraint{{MatchAttribute: model}}
+	b.SetTemplate("default/pair", y)
+	slow, pair := b.OfPod(podOf("p", "slow")), b.OfPod(podOf("q", "pair"))
+	if len(slow.Amounts) != 1 || len(pair.Amounts) != 1 {
+		t.Fatalf("needs %+v, %+v", slow, pair)
+	}
+	for i := range nodes {
+		node := fmt.Sprintf("x%d", i)
+		var list []resourceapi.Device
+		for j := range 16 {
+			list = append(list, device(fmt.Sprintf("%s-d%d", node, j), fmt.Sprintf("m%d", j/2), "80Gi"))
+			list[j].Attributes["uuid"] = resourceapi.DeviceAttribute{StringValue: new(list[j].Name)}
+		}
+		s := sliceOn(node, node, list...)
+		b.SetSlice(s.Name, s)
+		want := int64(8)
+		if i%10 == 0 { // one device of a pair is taken
+			want--
+			c := template("", exactly("one", "all", 1)).Spec.Spec
+			b.SetClaim("default/"+node, &resourceapi.ResourceClaim{Spec: c, Status: resourceapi.ResourceClaimStatus{Allocation: &resourceapi.AllocationResult{
+				Devices: resourceapi.DeviceAllocationResult{Results: []resourceapi.DeviceRequestAllocationResult{{Request: "one", Driver: s.Spec.Driver, Pool: s.Spec.Pool.Name, Device: list[3].Name}}}}}})
+		}
+		got := b.OfNode(node)
+		for resource := range pair.Amounts {
+			if got[resource] != want {
+				t.Fatalf("node %d has devices for %d pods, want %d", i, got[resource], want)
+			}
+		}
+		for resource := range slow.Amounts {
+			if got[resource] != 0 {
+				t.Fatalf("node %d has devices for %d pods of the claim that no node can meet", i, got[resource])
+			}
+		}
+	}
+	if most := int64(4 * maxSearch); b.steps > most {
+		t.Errorf("%d steps of searches on %d nodes, at most %d expected", b.steps, nodes, most)
+	}
+}
+
 // TestAdminAccessToPartitions: a pod with admin access to partitions is kept apart from pods that use up their counters until it has its access,
 // but the agent of a DaemonSet is refused, as no other pod could be on its nodes.
 func TestAdminAccessToPartitions(t *testing.T) {
@@ -644,21 +694,6 @@ func TestTypes(t *testing.T) {
 	}
 	if !b.SetType("g5.xlarge", nil) || b.OfType("g5.xlarge") != nil || len(b.slices) != 1 || len(b.nodes) != 1 {
 		t.Error("a type that is gone has left something")
-	}
-}
-
-// TestTypesLeaveNothing: what a type was once said to have is not kept.
-func TestTypesLeaveNothing(t *testing.T) {
-	b, _ := example()
-	b.OfPod(podOf("p", "one"))
-	for i := range 20 {
-		b.SetType("g5.xlarge", []TypeSlice{{Driver: driver, Devices: []resourceapi.Device{device("d0", fmt.Sprint(i), "16Gi")}}})
-		if got := b.OfType("g5.xlarge")["devices/gpu"]; got != 1 {
-			t.Fatalf("%d devices", got)
-		}
-	}
-	if len(b.alike) != 1 {
-		t.Errorf("the amounts of %d types are kept", len(b.alike))
 	}
 }
 

@@ -6,6 +6,7 @@ package devices
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -58,14 +59,21 @@ func (b *Book) count(name string, n *node) map[string]int64 {
 			delete(amounts, u.name)
 		}
 	}
+	if len(b.layout.counted) == 0 {
+		return amounts
+	}
 	published := b.publishedOn(n)
+	devices := b.viewOf(name, published, state)
 	for resource, s := range b.layout.counted {
-		c := b.allocations(name, published, state, s.claims)
-		if strings.HasPrefix(name, typeNode) && c > 1 { // the allocator finds devices for one pod in any order
-			for _, list := range b.orders(n, published, s) {
-				if other := b.allocations(name, list, state, s.claims); other > 0 { // 0: the search ended before it found devices
-					c = min(c, other)
-				}
+		view := b.viewFor(s, devices, published)
+		c, known := b.found[view]
+		if !known {
+			c = b.countFor(s, name, n, published, state)
+			if len(b.found) >= maxFound {
+				clear(b.found)
+			}
+			if view != "" {
+				b.found[view] = c
 			}
 		}
 		if c > 0 {
@@ -73,6 +81,95 @@ func (b *Book) count(name string, n *node) map[string]int64 {
 		}
 	}
 	return amounts
+}
+
+// countFor counts how often the allocator finds devices of a node for a signature.
+func (b *Book) countFor(s *signature, name string, n *node, published []*resourceapi.ResourceSlice, state structured.AllocatedState) int64 {
+	c := b.allocations(b.searching(maxSearch), name, published, state, s.claims)
+	if !strings.HasPrefix(name, typeNode) || c <= 1 { // the allocator finds devices for one pod in any order
+		return c
+	}
+	work := b.searching(maxOrdersSearch)
+	for _, list := range b.orders(n, published, s) {
+		if other := b.allocations(work, name, list, state, s.claims); other > 0 { // 0: the search ended before it found devices
+			c = min(c, other)
+		}
+	}
+	return c
+}
+
+// viewOf describes what the allocator sees of the devices of a node, apart from selectors: not the names of nodes, pools and devices, nor attributes that no
+// constraint of a counted signature reads.
+func (b *Book) viewOf(name string, published []*resourceapi.ResourceSlice, state structured.AllocatedState) string {
+	shares := map[structured.DeviceID]int{}
+	for id := range state.AllocatedSharedDeviceIDs {
+		shares[id.GetDeviceID()]++
+	}
+	var pools []poolID
+	for _, o := range published {
+		if id := (poolID{o.Spec.Driver, o.Spec.Pool.Name}); !slices.Contains(pools, id) {
+			pools = append(pools, id)
+		}
+	}
+	slices.SortFunc(pools, func(a, b poolID) int { return cmp.Or(cmp.Compare(a.pool, b.pool), cmp.Compare(a.driver, b.driver)) })
+	type view struct {
+		Type   bool // a node to come, whose devices are counted in several orders
+		Pool   int
+		Slice  resourceapi.ResourceSliceSpec
+		Taken  []bool
+		Shared []int
+		Used   []structured.ConsumedCapacity
+	}
+	var list []view
+	for _, o := range published {
+		id := poolID{o.Spec.Driver, o.Spec.Pool.Name}
+		v := view{Type: strings.HasPrefix(name, typeNode), Pool: slices.Index(pools, id), Slice: o.Spec}
+		v.Slice.Pool.Name = ""
+		if v.Slice.NodeName != nil && *v.Slice.NodeName == name {
+			v.Slice.NodeName = new("")
+		}
+		v.Slice.Devices = slices.Clone(o.Spec.Devices)
+		for i := range v.Slice.Devices {
+			d := &v.Slice.Devices[i]
+			device := structured.MakeDeviceID(id.driver, id.pool, d.Name)
+			v.Taken = append(v.Taken, structured.IsDeviceAllocated(device, &state))
+			v.Shared = append(v.Shared, shares[device])
+			v.Used = append(v.Used, state.AggregatedCapacity[device])
+			d.Name = ""
+			d.Attributes = maps.Clone(d.Attributes)
+			maps.DeleteFunc(d.Attributes, func(name resourceapi.QualifiedName, _ resourceapi.DeviceAttribute) bool {
+				return !b.layout.constrained[attributeName(string(name))]
+			})
+		}
+		list = append(list, v)
+	}
+	text, _ := json.Marshal(list)
+	return string(text)
+}
+
+// attributeName returns the name of an attribute without its domain.
+func attributeName(qualified string) string {
+	return qualified[strings.LastIndexByte(qualified, '/')+1:]
+}
+
+// viewFor describes what the allocator sees of a node for a signature: devices are what viewOf returns for it. With the same description it counts the same.
+// It is empty if a selector fails on a device, because what the allocator finds then depends on which device that is.
+func (b *Book) viewFor(s *signature, devices string, published []*resourceapi.ResourceSlice) string {
+	sum := sha256.New()
+	fmt.Fprintln(sum, s.key)
+	fmt.Fprintln(sum, devices)
+	for _, key := range slices.Sorted(maps.Keys(s.wants)) {
+		w := b.wants[key]
+		for _, o := range published {
+			if w.faults[o.Name] != "" {
+				return ""
+			}
+			for _, met := range b.slices[o.Name].met {
+				fmt.Fprint(sum, met[w], " ")
+			}
+		}
+	}
+	return string(sum.Sum(nil))
 }
 
 // publishedOn returns the slices of the pools of a node, by name.
@@ -266,17 +363,15 @@ func take(state *structured.AllocatedState, r *resourceapi.DeviceRequestAllocati
 }
 
 // allocations counts how often the allocator finds devices of these slices for the claims of a pod on a node, one pod after the other.
-func (b *Book) allocations(name string, published []*resourceapi.ResourceSlice, state structured.AllocatedState, of []resourceapi.DeviceClaim) int64 {
+func (b *Book) allocations(work *budget, name string, published []*resourceapi.ResourceSlice, state structured.AllocatedState, of []resourceapi.DeviceClaim) int64 {
 	state = structured.AllocatedState{AllocatedDevices: state.AllocatedDevices.Clone(), AllocatedSharedDeviceIDs: state.AllocatedSharedDeviceIDs.Clone(),
 		AggregatedCapacity: state.AggregatedCapacity.Clone()}
 	var claims []*resourceapi.ResourceClaim
 	for i, devices := range of {
 		claims = append(claims, &resourceapi.ResourceClaim{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}, Spec: resourceapi.ResourceClaimSpec{Devices: devices}})
 	}
-	ctx := klog.NewContext(context.Background(), logr.Discard())
-	work := &budget{Context: ctx, left: maxSearch}
 	for c := range int64(maxCount) {
-		allocator, err := structured.NewAllocator(ctx, features, state, classes(b.classes), published, b.expressions)
+		allocator, err := structured.NewAllocator(work, features, state, classes(b.classes), published, b.expressions)
 		if err != nil {
 			return c
 		}
@@ -297,9 +392,16 @@ func (b *Book) allocations(name string, published []*resourceapi.ResourceSlice, 
 type budget struct {
 	context.Context
 	left int
+	all  *int64 // steps of all searches
+}
+
+// searching returns a context for searches of at most this many steps together.
+func (b *Book) searching(steps int) *budget {
+	return &budget{Context: klog.NewContext(context.Background(), logr.Discard()), left: steps, all: &b.steps}
 }
 
 func (b *budget) Err() error {
+	*b.all++
 	if b.left--; b.left < 0 {
 		return context.DeadlineExceeded
 	}

@@ -98,6 +98,8 @@ type layout struct {
 	agents  map[string]string           // signature's key -> why pods of DaemonSets are refused
 	names   map[string]bool             // of the resources in demand
 	counted map[string]*signature       // resource -> signature that is counted by the allocator
+
+	constrained map[string]bool // names, without domain, of the attributes that constraints of counted signatures read
 }
 
 // set is a union of sets of devices.
@@ -126,7 +128,6 @@ func (b *Book) refresh() {
 		}
 	} else {
 		b.all = true
-		clear(b.alike)
 	}
 	b.layout = l
 }
@@ -170,7 +171,7 @@ func (b *Book) refreshWants() {
 }
 
 func (b *Book) newLayout() *layout {
-	l := &layout{demand: map[string]map[string]int64{}, refused: map[string]string{}, agents: map[string]string{}, counted: map[string]*signature{}, apart: map[string][]string{}, marked: map[string]bool{}}
+	l := &layout{demand: map[string]map[string]int64{}, refused: map[string]string{}, agents: map[string]string{}, counted: map[string]*signature{}, apart: map[string][]string{}, marked: map[string]bool{}, constrained: map[string]bool{}}
 	satisfying := map[*want]map[*kind]bool{}
 	for _, w := range b.wants {
 		satisfying[w] = map[*kind]bool{}
@@ -262,6 +263,15 @@ func (b *Book) newLayout() *layout {
 // count makes a signature a resource of its own.
 func (l *layout) count(s *signature) {
 	l.counted[s.name()] = s
+	for _, devices := range s.claims {
+		for _, c := range devices.Constraints {
+			for _, attribute := range []*resourceapi.FullyQualifiedName{c.MatchAttribute, c.DistinctAttribute} {
+				if attribute != nil {
+					l.constrained[attributeName(string(*attribute))] = true
+				}
+			}
+		}
+	}
 	l.demand[s.key] = map[string]int64{s.name(): 1}
 }
 
