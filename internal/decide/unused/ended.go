@@ -258,10 +258,10 @@ func (rd *reader) causeFor(x Ended, p *model.Pod, whyNotBound plan.Reason) plan.
 	return x.Cause
 }
 
-// foreignTaint returns the taint of a node that keeps a pod away, reservations aside; nil: none does.
+// foreignTaint returns the taint of a node that keeps a pod away, reservations and disruption aside; nil: none does.
 func foreignTaint(n *model.Node, p *model.Pod) *model.Taint {
 	for _, t := range n.Taints {
-		if t.Key == model.TaintReserved {
+		if t.Key == model.TaintReserved || t.Key == model.TaintDisrupted {
 			continue
 		}
 		if u := model.Untolerated([]model.Taint{t}, p.Class.Tolerations); u != nil {

@@ -44,6 +44,7 @@ type Launches struct {
 	mem       Memory
 	out       Out
 	templates templateNames
+	served    map[launchSite]bool // where, and for what, a pod was bound less than a second ago to a node that was launched there, and runs
 
 	Bars *Bars // as far as launches have been reviewed
 }
@@ -57,7 +58,7 @@ type Out struct {
 
 // New returns Launches that go by what is remembered alone, until Read.
 func New(v *cluster.View, mem Memory) *Launches {
-	ul := &Launches{reader: &reader{View: v}, mem: mem, templates: templateNames{}}
+	ul := &Launches{reader: &reader{View: v}, mem: mem, templates: templateNames{}, served: map[launchSite]bool{}}
 	ul.Bars = &Bars{rd: ul.reader, counts: &ul.mem.counts, templates: ul.templates}
 	return ul
 }
@@ -297,6 +298,9 @@ func (ul *Launches) takeBack() {
 			}
 			t := ul.templates.of(q.Class)
 			for _, k := range []launchSite{{t, p.UID, c.NodeGroup()}, {template: t}} {
+				if !q.Bound.Before(ul.Now.Add(-time.Second)) {
+					ul.served[k] = true
+				}
 				// A pod that came before the last wave was counted says nothing of that.
 				if x, ok := ul.mem.counts.bySite[k]; ok && (!q.Bound.Before(x.At.Add(-time.Second)) || x.Node == n.Name) {
 					served[k] = true

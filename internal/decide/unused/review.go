@@ -85,8 +85,7 @@ func (ul *Launches) Review(nodes []solve.NewNode, whyNotBound func(*model.Pod) p
 					ul.mem.ended.set(at, x)
 					continue
 				}
-				ul.count(at, ul.beneficiaryOf(p), whyNotBound(p))
-				counted = true
+				counted = ul.count(at, ul.beneficiaryOf(p), whyNotBound(p)) || counted
 			}
 			delete(open, k)
 		}
@@ -109,9 +108,9 @@ func (ul *Launches) beneficiaryOf(p *model.Pod) beneficiary {
 	return beneficiary{ul.templates.of(p.Class), "pods of " + ownerName(p), p}
 }
 
-// count counts an unused launch that was made for somebody who wants a node again. whyNotBound is why verify is against binding
-// the pod; an empty code: it is not.
-func (ul *Launches) count(at int, who beneficiary, whyNotBound plan.Reason) {
+// count counts an unused launch that was made for somebody who wants a node again. It reports whether it did: if a pod of the template has just come to a
+// node that was launched there, only what the launch has cost is told. whyNotBound is why verify is against binding the pod; an empty code: it is not.
+func (ul *Launches) count(at int, who beneficiary, whyNotBound plan.Reason) bool {
 	x := ul.mem.ended.list[at]
 	x.Counted = true
 	if who.pod != nil {
@@ -124,6 +123,12 @@ func (ul *Launches) count(at int, who beneficiary, whyNotBound plan.Reason) {
 		}
 	}
 	ul.mem.ended.set(at, x)
+	if ul.served[launchSite{who.template, x.Pool, x.Group}] {
+		if v := ul.describe(x, who); v.Micro > 0 && v.Pool != nil {
+			ul.out.Costs = append(ul.out.Costs, Cost{v.Pool.Name, v.Micro})
+		}
+		return false
+	}
 	ul.bump(launchSite{who.template, x.Pool, x.Group}, x, who)
 	if x.Usable {
 		ul.bump(launchSite{template: who.template}, x, who)
@@ -131,6 +136,7 @@ func (ul *Launches) count(at int, who beneficiary, whyNotBound plan.Reason) {
 		ul.bump(launchSite{pool: x.Pool, group: x.Group}, x, who)
 	}
 	ul.out.Counted = append(ul.out.Counted, ul.describe(x, who))
+	return true
 }
 
 // hasBecomeUsable reports whether a node that was launched where a launch was unused has become usable since.
