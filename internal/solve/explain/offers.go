@@ -374,13 +374,25 @@ func (s *Explainer) shortfall(c *problem.Class, o *problem.Offer) (worst int64) 
 	return worst
 }
 
+// needOf is what the class and the DaemonSets on an offer request together of the resource at k.
+func (s *Explainer) needOf(c *problem.Class, o *problem.Offer, k int) int64 {
+	if o.Allocatable[k] == 0 { // or less, where DaemonSets go without
+		return c.Req[k] + s.Inst.DaemonRequests(o, k)
+	}
+	return c.Req[k] + o.InstanceType.Allocatable.At(s.In.Dims[k]) - o.Allocatable[k]
+}
+
 // lackOf is how much an offer lacks of what the class and the DaemonSets request of the resource at k, in millionths of that.
 func (s *Explainer) lackOf(c *problem.Class, o *problem.Offer, k int) int64 {
 	if c.Req[k] <= o.Allocatable[k] {
 		return 0
 	}
-	lack := c.Req[k] - o.Allocatable[k]
-	return problem.MulDiv(lack, 1_000_000, lack+max(0, o.InstanceType.Allocatable.At(s.In.Dims[k])))
+	alloc := o.InstanceType.Allocatable.At(s.In.Dims[k])
+	if alloc <= 0 {
+		return 1_000_000
+	}
+	need := s.needOf(c, o, k)
+	return problem.MulDiv(need-alloc, 1_000_000, need)
 }
 
 // fitsPromised reports whether the class would fit if the type's machines had what the catalog promised of them.
@@ -389,7 +401,7 @@ func (s *Explainer) fitsPromised(c *problem.Class, o *problem.Offer) bool {
 		return false
 	}
 	for k, d := range s.In.Dims {
-		if c.Req[k] > o.Allocatable[k]+o.InstanceType.Promised.At(d)-o.InstanceType.Allocatable.At(d) {
+		if c.Req[k] > o.Allocatable[k] && s.needOf(c, o, k) > o.InstanceType.Promised.At(d) {
 			return false
 		}
 	}
@@ -411,14 +423,15 @@ func (s *Explainer) explainSize(c *problem.Class, o *problem.Offer) *plan.Reason
 	}
 	d := s.In.Dims[at]
 	alloc := o.InstanceType.Allocatable.At(d)
+	need := s.needOf(c, o, at)
 	var most plan.Object
 	if alloc > 0 && o.Allocatable[at] <= 0 {
-		if x, request := s.Inst.LargestDaemon(o, at); x != nil && request > (c.Req[at]+alloc-o.Allocatable[at])/2 {
+		if x, request := s.Inst.LargestDaemon(o, at); x != nil && request > need/2 {
 			most = plan.ObjectOf("daemonset", x.Namespace+"/"+x.Name)
 		}
 	}
 	return &plan.Reason{Code: plan.Resource, Detail: plan.OfSize{InstanceType: o.InstanceType.Name, Resource: plan.ResourceName(s.In.ResourceName(d)),
-		Need: plan.Amount(c.Req[at] + alloc - o.Allocatable[at]), DaemonSet: most, Have: plan.Amount(alloc)}}
+		Need: plan.Amount(need), DaemonSet: most, Have: plan.Amount(alloc)}}
 }
 
 // explainPlace names the label of the offering that keeps the types that fit away.

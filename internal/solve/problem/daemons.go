@@ -121,6 +121,14 @@ func (s *Instance) LargestDaemon(o *Offer, dim int) (most *model.Daemon, request
 	return most, request
 }
 
+// DaemonRequests returns what the DaemonSets on new nodes of an offer request of a resource.
+func (s *Instance) DaemonRequests(o *Offer, dim int) (sum int64) {
+	for _, i := range s.standing(&s.in.Given.Pools[o.Pool], o.Labels) {
+		sum += s.Daemons[i].req[dim]
+	}
+	return sum
+}
+
 // admitBeside reports whether classes of the filter may be on a new node with these label values where these DaemonSets stand.
 func (s *Instance) admitBeside(r *daemonRules, vals []int32, standing []int) bool {
 	if r == nil {
