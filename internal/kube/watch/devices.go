@@ -5,6 +5,7 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -110,6 +111,38 @@ func (w *watcher) awaitDevices(ctx context.Context) {
 	}
 }
 
+// awaitUpgrade looks now and then whether the control plane has been upgraded, until nothing of what Dovetail reads of devices depends on that any more, or
+// the context ends: to a version that serves extended resources of a DeviceClass by default, or rules that taint devices.
+func (w *watcher) awaitUpgrade(ctx context.Context) {
+	for w.extendedUnserved || !w.taintRules {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(deviceBackoff[1]):
+		}
+		had := w.taintRules
+		missing, _, err := w.missingDevices(ctx)
+		if err == nil && missing != "" {
+			err = errors.New(missing)
+		}
+		if err != nil {
+			w.taintRules = had
+			if ctx.Err() == nil {
+				w.c.Log.Warn("can't read whether the API server has devices, trying again", "server", w.c.Address, "error", err)
+			}
+			continue
+		}
+		if w.taintRules && !had {
+			var list sync.WaitGroup
+			w.followTaintRules(ctx, &list)
+			if !waitFor(ctx, &list) {
+				return
+			}
+		}
+		w.c.Seen.Devices.SetExtendedUnserved(w.extendedUnserved)
+	}
+}
+
 // followDevices watches devices and the claims to them, if they can be read.
 func (w *watcher) followDevices(ctx context.Context, wg *sync.WaitGroup) {
 	d := w.c.Seen.Devices
@@ -126,9 +159,7 @@ func (w *watcher) readDevices(ctx context.Context, wg *sync.WaitGroup) {
 		func(k string, x *resourceapi.DeviceClass) { d.SetDeviceClass(k, x) },
 		func(k string) { d.SetDeviceClass(k, nil) })
 	if w.taintRules {
-		follow(ctx, w, wg, source{c.Resource, "devicetaintrules", &resourceapi.DeviceTaintRule{}}, &sync.Mutex{},
-			func(k string, x *resourceapi.DeviceTaintRule) { d.SetDeviceTaintRule(k, x) },
-			func(k string) { d.SetDeviceTaintRule(k, nil) })
+		w.followTaintRules(ctx, wg)
 	}
 	follow(ctx, w, wg, source{c.Resource, "resourceclaimtemplates", &resourceapi.ResourceClaimTemplate{}}, &sync.Mutex{},
 		func(k string, x *resourceapi.ResourceClaimTemplate) { d.SetResourceClaimTemplate(k, x) },
@@ -144,6 +175,14 @@ func (w *watcher) readDevices(ctx context.Context, wg *sync.WaitGroup) {
 			}
 		},
 		func(k string) { d.SetSlice(k, nil) })
+}
+
+// followTaintRules watches the rules that taint devices.
+func (w *watcher) followTaintRules(ctx context.Context, wg *sync.WaitGroup) {
+	d := w.c.Seen.Devices
+	follow(ctx, w, wg, source{w.c.Resource, "devicetaintrules", &resourceapi.DeviceTaintRule{}}, &sync.Mutex{},
+		func(k string, x *resourceapi.DeviceTaintRule) { d.SetDeviceTaintRule(k, x) },
+		func(k string) { d.SetDeviceTaintRule(k, nil) })
 }
 
 // learnDevices takes a node that is known as an example of its instance type.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -20,6 +21,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -123,8 +125,11 @@ func TestNamedTemplate(t *testing.T) {
 	}
 }
 
-// deviceServer answers as an API server: with devices once it serves them and their kinds may be listed.
-type deviceServer struct{ serves, grants atomic.Bool }
+// deviceServer answers as an API server: with devices once it serves them and their kinds may be listed. It is of version 1.35 until it is upgraded to 1.37.
+type deviceServer struct {
+	serves, grants, upgraded atomic.Bool
+	rules                    atomic.Bool // its rules that taint devices are watched
+}
 
 func (d *deviceServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := func(code int, x any) {
@@ -136,11 +141,15 @@ func (d *deviceServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(int(code), metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: code, Reason: reason})
 	}
 	kinds := map[string]string{"deviceclasses": "DeviceClass", "resourceclaims": "ResourceClaim", "resourceclaimtemplates": "ResourceClaimTemplate", "resourceslices": "ResourceSlice"}
+	minor := "35"
+	if d.upgraded.Load() {
+		kinds["devicetaintrules"], minor = "DeviceTaintRule", "37"
+	}
 	kind := kinds[path.Base(r.URL.Path)]
 	group := "/apis/" + resourceapi.SchemeGroupVersion.String()
 	switch {
 	case r.URL.Path == "/version":
-		answer(http.StatusOK, map[string]any{"major": "1", "minor": "37"})
+		answer(http.StatusOK, map[string]any{"major": "1", "minor": minor})
 	case !strings.HasPrefix(r.URL.Path, group):
 		refuse(http.StatusNotFound, metav1.StatusReasonNotFound)
 	case !d.serves.Load():
@@ -156,6 +165,9 @@ func (d *deviceServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Query().Get("sendInitialEvents") != "":
 		refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest)
 	case r.URL.Query().Get("watch") != "":
+		if kind == "DeviceTaintRule" {
+			d.rules.Store(true)
+		}
 		<-r.Context().Done()
 	default:
 		items := []any{}
@@ -173,7 +185,7 @@ func (d *deviceServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // TestDevicesLater: pods with claims are refused with what is missing while the API server does not serve devices, or does not let them be listed. When
-// it does, they are served, without a restart.
+// it does, they are served, without a restart. So are extended resources of a DeviceClass, and rules that taint devices, once the API server is upgraded.
 func TestDevicesLater(t *testing.T) {
 	was := deviceBackoff
 	deviceBackoff = [2]time.Duration{time.Millisecond, 10 * time.Millisecond}
@@ -233,9 +245,44 @@ func TestDevicesLater(t *testing.T) {
 	w.translateDevices()
 	w.translateDevices()
 	mu.Lock()
-	defer mu.Unlock()
 	class := s.Snapshot(time.Time{}).Pending[0].Class
+	mu.Unlock()
 	if got := class.Requests.At(s.Resources().Dim("devices/gpu")); len(class.Unsolved) > 0 || got != 1 {
 		t.Errorf("with devices, the pod requests %d of class gpu and is refused for %q", got, class.Unsolved)
+	}
+	upgrade(t, server, w)
+}
+
+// upgrade upgrades the API server of a watcher, whose devices are read from then on as the new version serves them.
+func upgrade(t *testing.T, server *deviceServer, w *watcher) {
+	t.Helper()
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "extended", UID: "extended"}}
+	p.Spec.Containers = []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceName(resourceapi.ResourceDeviceClassPrefix + "gpu"): resource.MustParse("1")}}}}
+	requests := func() error {
+		if x := w.c.Seen.Devices.OfPod(p); x.Extended == nil {
+			return fmt.Errorf("the pod requests %+v", x)
+		}
+		return nil
+	}
+	if requests() == nil {
+		t.Error("an extended resource of a DeviceClass is served by version 1.35")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan struct{})
+	go func() { defer close(done); w.awaitUpgrade(ctx) }()
+	server.upgraded.Store(true)
+	testwait.Receive(t, "the upgrade to be noticed", done)
+	if err := requests(); err != nil {
+		t.Error(err)
+	}
+	if err := testwait.Poll(ctx, testwait.Scale(time.Minute), time.Millisecond, func(context.Context) error {
+		if !server.rules.Load() {
+			return errors.New("rules that taint devices are not watched")
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
 	}
 }

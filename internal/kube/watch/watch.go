@@ -158,7 +158,10 @@ func watch(ctx context.Context, c *client.Client, t *translate.Translator, once 
 		w.settleDevices()
 		if w.once == nil {
 			go w.keepDevices(ctx)
-			go w.awaitDevices(ctx)
+			go func() {
+				w.awaitDevices(ctx)
+				w.awaitUpgrade(ctx)
+			}()
 		}
 		if hasBuffers { // after the quotas, which they stay within
 			var buffers sync.WaitGroup
