@@ -218,7 +218,7 @@ func (dm *demandStage) packPods(pods []*model.Pod, nodes []solve.ExistingNode) (
 	}
 	pack := func(pods []*model.Pod, pins demand.Pins) demand.GangTrial {
 		problem, res := dm.packSingly(pods, nodes, pins)
-		return demand.GangTrial{Problem: problem, Result: res, Lacks: func(gang string) []plan.Reason { return dm.whyLeftOut(gang, res) }}
+		return demand.GangTrial{Problem: problem, Result: res, Lacks: func(gang string) (*model.Pod, []plan.Reason) { return dm.whyLeftOut(gang, res) }}
 	}
 	t, refused := demand.NewGangChoice(gangs, pods, dm.roomFor(nodes), pack, func(domain string) []string { return dm.domainsOf(domain, nodes) }).Place()
 	for _, r := range refused {

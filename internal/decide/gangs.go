@@ -51,23 +51,22 @@ func (dm *demandStage) gangsOf(pods []*model.Pod) (out []*demand.GangNeed) {
 	return out
 }
 
-// whyLeftOut returns why a plan leaves out the first pod of a gang that it leaves out, be it set aside before the plan was made; nil:
-// it leaves none out.
-func (dm *demandStage) whyLeftOut(gang string, res *solve.Result) []plan.Reason {
+// whyLeftOut returns the first pod of a gang that a plan leaves out, be it set aside before the plan was made, and why; nil: it leaves none out.
+func (dm *demandStage) whyLeftOut(gang string, res *solve.Result) (*model.Pod, []plan.Reason) {
 	if i := slices.IndexFunc(res.Refused, func(r solve.Refusal) bool { return r.Pod.Gang.Name == gang }); i >= 0 {
-		return res.Refused[i].Reasons
+		return res.Refused[i].Pod, res.Refused[i].Reasons
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(dm.heldBack[res]), model.ComparePodKeys) {
 		if p.Gang.Name == gang {
-			return []plan.Reason{dm.heldBack[res][p]}
+			return p, []plan.Reason{dm.heldBack[res][p]}
 		}
 	}
 	for _, list := range [][]plan.PodDecision{dm.out.Pods, dm.aside} {
 		if i := slices.IndexFunc(list, func(d plan.PodDecision) bool { return d.Pod.Gang.Name == gang }); i >= 0 {
-			return list[i].Reasons
+			return list[i].Pod, list[i].Reasons
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // roomFor returns how much may be placed at most on given nodes and on machines to buy.

@@ -28,7 +28,8 @@ type (
 		Label     string `key:"%s"`
 		Want      Rule   `want:"%s"`
 		Undefined bool   `have:"the pool does not define the label"`
-		Have      Rule   `have:"%s"` // the NodePool's requirement, or the value of its label
+		Empty     bool   `have:"an empty term matches no node"` // of the pod's node affinity; there is no label
+		Have      Rule   `have:"%s"`                            // the NodePool's requirement, or the value of its label
 	}
 	// OfNoPools is the lack of a NodePool that could launch nodes for pods.
 	OfNoPools struct {
@@ -285,7 +286,8 @@ type (
 		Gang   Object `subject:"%s"`
 		Domain Rule   `key:"%s"` // label that their nodes must have one value of, and the value with which most can be placed
 		Least  int    `want:"%s"`
-		Have   int    `have:"%s"` // those that run already among them
+		Have   int    `have:"%s"`        // those that run already among them
+		Member string `have:"; not %s|"` // pod that has no place, by namespace and name, which the reasons that follow are of; empty: they are of any
 	}
 	// OfNotSchedulable is why a pod is not looked at.
 	OfNotSchedulable struct {

@@ -64,6 +64,9 @@ func sentence(r plan.Reason) string {
 		return "the pod doesn't tolerate the NodePool's taint " + plan.DetailOf[plan.OfTaint](r).String()
 	case plan.Requirement:
 		d := plan.DetailOf[plan.OfRequirement](r)
+		if d.Empty {
+			return "the pod's node affinity has an empty term, which matches no node"
+		}
 		if isContradiction(d.Want) {
 			return contradiction(d.Want)
 		}
@@ -395,13 +398,13 @@ func gangTooLarge(d plan.OfGangTooLarge) string {
 	key, _, values, _ := d.Domain.Split()
 	s := objectName(d.Gang) + " needs capacity for " + strconv.Itoa(d.Least) + " pods at once" + with(" in one ", labelName(key), "") + "; "
 	if d.Have == 0 {
-		return s + "none of them fits, so no node is launched"
+		return s + "none of them fits" + with(" (such as pod ", d.Member, ")") + ", so no node is launched"
 	}
 	most := howManyFit(d.Have)
 	if len(values) == 1 {
-		return s + "at most " + most + " (in " + labelName(key) + " " + values[0] + "), so no node is launched"
+		return s + "at most " + most + " (in " + labelName(key) + " " + values[0] + with("; pod ", d.Member, " doesn't") + "), so no node is launched"
 	}
-	return s + "only " + most + ", so no node is launched"
+	return s + "only " + most + with(" (pod ", d.Member, " doesn't)") + ", so no node is launched"
 }
 
 // howManyFit returns "1 fits" or "2 fit".

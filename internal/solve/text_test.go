@@ -29,7 +29,7 @@ import (
 //	namespace NAME [label=K=V]
 //	pod NAME [xN] POD-OPTIONS
 //
-// Pod options: RES=AMOUNT, ns=NAME, label=K=V, select=K:OP:V,V (one term), or=K:OP:V (starts a further term), name=NODE,
+// Pod options: RES=AMOUNT, ns=NAME, label=K=V, select=K:OP:V,V (one term), or=K:OP:V (starts a further term), empty (a further term, which is empty), name=NODE,
 // tolerate=K[=V][:EFFECT], spread=KEY:SKEW:K=V[:soft][:min=N][:ignore][:honor], near=KEY:K=V[:SCOPE], apart=KEY:K=V[:SCOPE], port=N, disk=NAME[:ro], volume=CLAIM[:DRIVER][:only][:unmade][:K=V][:standing/K=V][:migrated/K=V][:intree][:registers][:reported][:kept/PV][:problem/KIND],
 // SCOPE is ns=NAME,NAME or nsl=K=V: other namespaces than the pod's own. ignore is nodeAffinityPolicy Ignore, honor nodeTaintsPolicy Honor.
 //
@@ -408,6 +408,8 @@ func (x *problemText) podOption(c *model.Class, k, v string) {
 		t.Requirements = t.Requirements.With(x.requirement(v))
 	case "or":
 		c.Terms = append(c.Terms, model.NodeTerm{Requirements: model.NewRequirements(x.requirement(v))})
+	case "empty":
+		c.Terms = append(c.Terms, model.NodeTerm{})
 	case "name":
 		r := model.OneOf("metadata.name", v)
 		c.Terms = append(c.Terms, model.NodeTerm{Names: &r})

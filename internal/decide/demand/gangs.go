@@ -45,7 +45,7 @@ type Room model.Resources
 type GangTrial struct {
 	Problem *solve.Problem
 	Result  *solve.Result
-	Lacks   func(gang string) []plan.Reason // why it leaves out the first pod of a gang that it leaves out; nil: it leaves none out
+	Lacks   func(gang string) (*model.Pod, []plan.Reason) // the first pod of a gang that it leaves out, and why; nil: it leaves none out
 }
 
 // maxGangPods bounds the pods that are solved for to find the gangs that have a place; a trial is counted as at least gangTrialPods.
@@ -283,12 +283,17 @@ func (gc *GangChoice) note(g *GangNeed, t GangTrial, value string) {
 		in := model.OneOf(g.Domain, value)
 		d.Domain = plan.RuleOf(&in)
 	}
-	gc.why[g.Name] = []plan.Reason{{Code: plan.GangTooLarge, Detail: d}}
-	for _, r := range t.Lacks(g.Name) {
+	var rest []plan.Reason
+	member, lacks := t.Lacks(g.Name)
+	for _, r := range lacks {
 		if value == "" || !isOfDomain(r, g.Domain) {
-			gc.why[g.Name] = append(gc.why[g.Name], r)
+			rest = append(rest, r)
 		}
 	}
+	if len(rest) > 0 && slices.ContainsFunc(g.pods, func(p *model.Pod) bool { return p.Class.Key != member.Class.Key }) {
+		d.Member = member.Namespace + "/" + member.Name
+	}
+	gc.why[g.Name] = append([]plan.Reason{{Code: plan.GangTooLarge, Detail: d}}, rest...)
 }
 
 // isOfDomain reports whether a reason only says that pods that are pinned to a domain can't be elsewhere.

@@ -19,11 +19,14 @@ func (s *Explainer) explainLabels(c *problem.Class, p *problem.Pool) *plan.Reaso
 	s.Work.Steps += int64(len(p.Types) * max(1, min(len(c.Spec.Terms), mostExplainedTerms)))
 	terms := slices.Clone(c.Spec.Terms[:min(len(c.Spec.Terms), mostExplainedTerms)])
 	if len(terms) == 0 {
-		terms = []model.NodeTerm{{}}
+		return s.explainTerm(&model.NodeTerm{}, p, known)
 	}
 	var best *plan.Reason
 	for i := range terms {
-		r := s.explainTerm(&terms[i], p, known)
+		r := &plan.Reason{Code: plan.Requirement, Detail: plan.OfRequirement{Empty: true}}
+		if len(terms[i].Requirements) > 0 || terms[i].Names != nil {
+			r = s.explainTerm(&terms[i], p, known)
+		}
 		if r == nil {
 			return nil
 		}
