@@ -79,11 +79,11 @@ func doctorSentence(f *doctor.Finding) string {
 	case doctor.ConsolidationOff:
 		return fmt.Sprintf("%s: %s is %s, so nodes with pods are never consolidated.", who, f.Key, f.Have)
 	case doctor.ConsolidateNever:
-		return fmt.Sprintf("%s: %s is Never, so its %s are not consolidated.", who, f.Key, nodes)
+		return fmt.Sprintf("%s: %s is Never, so its %s %s not consolidated.", who, f.Key, nodes, pick(len(f.Nodes), "is", "are"))
 	case doctor.StaticPool:
 		return fmt.Sprintf("%s has a fixed number of nodes (spec.replicas: %s), which are never consolidated. A lower number removes those whose removal disrupts least.", who, f.Have)
 	case doctor.NodeWithoutPool:
-		return fmt.Sprintf("%s: %s without a NodePool, which are never consolidated.", who, nodes)
+		return fmt.Sprintf("%s: %s without a NodePool, which %s never consolidated.", who, nodes, pick(len(f.Nodes), "is", "are"))
 	case doctor.PinnedToNode:
 		return fmt.Sprintf("%s selects node %s by name, so that node is kept.", who, f.Have)
 	case doctor.NodeNotReady:

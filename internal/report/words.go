@@ -111,11 +111,17 @@ func listText(values []string, more int) string {
 // name.
 func amountPair(resource plan.ResourceName, a, b plan.Amount) (string, string) {
 	dim := model.DimOf(string(resource))
+	if strings.HasPrefix(string(resource), "hugepages-") {
+		dim = model.Memory // bytes, too
+	}
 	for decimals := 1; ; decimals++ {
 		x, y := model.ShortAmount(dim, int64(a), decimals), model.ShortAmount(dim, int64(b), decimals)
 		if x != y || decimals == 6 {
 			if model.IsDevice(string(resource)) {
 				return deviceCount(int64(a), string(resource)), y
+			}
+			if dim == model.Pods {
+				return model.Count(int64(a), "pod"), y
 			}
 			return x + with(" ", string(resource), ""), y
 		}
