@@ -132,8 +132,8 @@ const (
 	Empty               Code = "Empty"               // consolidateAfter passed without pods
 	Expired             Code = "Expired"             // expireAfter passed
 	ClaimRefused        Code = "NodeClaimRefused"    // the API server, or an admission policy, refused the NodeClaim; Have: what it says
-	LaunchTimeout       Code = "LaunchTimeout"       // no machine within 5 minutes
-	RegistrationTimeout Code = "RegistrationTimeout" // no node within 15 minutes
+	LaunchTimeout       Code = "LaunchTimeout"       // no machine within 5 minutes, or within maxNodeProvisionTime of a node group; Want: that time
+	RegistrationTimeout Code = "RegistrationTimeout" // no node within 15 minutes, or within maxNodeProvisionTime of a node group; Want: that time
 	InsufficientCap     Code = "InsufficientCapacity"
 	NodeClassNotReady   Code = "NodeClassNotReady"
 	InstanceGone        Code = "InstanceGone" // claim without instance
