@@ -192,19 +192,26 @@ func TestAdoptionOfComing(t *testing.T) {
 	}
 }
 
+// givenUp returns a world with groups of these sizes at most, and its provider, of which a claim was given up before its machine had come.
+func givenUp(t *testing.T, sizes ...int64) (wholeWorld, *nodegroups.Provider) {
+	t.Helper()
+	w := wholeWorld{newWorld(1, sizes...)}
+	p := w.provider()
+	if res := p.Launch(t.Context(), []cloud.LaunchRequest{w.request("late")})[0]; res.Err != nil || res.ProviderID != "" {
+		t.Errorf("have %+v, want a machine that is to come", res)
+	}
+	time.Sleep(time.Minute)
+	if err := p.Terminate(t.Context(), []string{"test-pending:late"})[0]; err != nil {
+		t.Error(err)
+	}
+	return w, p
+}
+
 // TestLateMachine: a machine comes for a claim that is given up before it has it. Pods may be bound to its node, so it is not ended, but adopted.
 func TestLateMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(time.Minute) // for calls that are still under way
-		w := wholeWorld{newWorld(1, 5)}
-		p := w.provider()
-		if res := p.Launch(t.Context(), []cloud.LaunchRequest{w.request("late")})[0]; res.Err != nil || res.ProviderID != "" {
-			t.Errorf("have %+v, want a machine that is to come", res)
-		}
-		time.Sleep(time.Minute)
-		if err := p.Terminate(t.Context(), []string{"test-pending:late"})[0]; err != nil {
-			t.Error(err)
-		}
+		w, p := givenUp(t, 5)
 		for range 3 {
 			adoptAll(t.Context(), p)
 			time.Sleep(time.Minute)
@@ -316,15 +323,7 @@ func TestOldestIsLate(t *testing.T) {
 func TestLateMachineOfBadTemplate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(time.Minute) // for calls that are still under way
-		w := wholeWorld{newWorld(1, 5, 5)}
-		p := w.provider()
-		if res := p.Launch(t.Context(), []cloud.LaunchRequest{w.request("late")})[0]; res.Err != nil || res.ProviderID != "" {
-			t.Errorf("have %+v, want a machine that is to come", res)
-		}
-		time.Sleep(time.Minute)
-		if err := p.Terminate(t.Context(), []string{"test-pending:late"})[0]; err != nil {
-			t.Error(err)
-		}
+		w, p := givenUp(t, 5, 5)
 		for _, bad := range []bool{true, false} {
 			w.bad = map[string]bool{"group-0": bad}
 			time.Sleep(10 * time.Minute) // templates are read every five
