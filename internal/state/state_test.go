@@ -447,6 +447,15 @@ func TestProvisionalClaims(t *testing.T) {
 	want(t, "waited for", show(s), "c provisional=true ")
 	s.ExpireActions(at(15))
 	want(t, "never seen: made and gone again", show(s), "")
+
+	s = fresh()
+	s.InFlight.BeginAction("create/c", "", at(60))
+	s.Overlay.AddProvisionalClaim(provisional)
+	s.SetClaim(claim("c", ""), 1)
+	s.DeleteClaim("c")
+	s.InFlight.RecordAnswer("create/c", 0, at(0), at(300))
+	want(t, "seen and gone again before the answer came", show(s), "")
+	want(t, "and not in flight", s.InFlight.HasAction("create/c", at(0)), false)
 }
 
 func TestAssumedSlots(t *testing.T) {
