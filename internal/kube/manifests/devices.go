@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 
-	bufferv1beta1 "github.com/dovetail-sh/dovetail/api/autoscaling/v1beta1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/devices"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
@@ -61,11 +60,9 @@ func (m *Set) settleDevices(s *state.State, t *translate.Translator) {
 				s.SetClaim(t.NodeClaim(o), translate.ResourceVersion(o.ResourceVersion))
 			case *appsv1.DaemonSet:
 				s.SetDaemon(t.DaemonSet(o))
-			case *bufferv1beta1.CapacityBuffer:
-				b := t.CapacityBuffer(o, m.shapeOf(o))
-				s.SetBuffer(b.Buffer, b.Version)
 			}
 		}
+		m.setBuffers(s, t)
 		s.Pools.SetDevices(t.DevicesOfTypes(m.devices))
 	}
 }

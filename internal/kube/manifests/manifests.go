@@ -282,15 +282,14 @@ func (m *Set) Feed(s *state.State) {
 			if r := pool.Spec.Template.Spec.NodeClassRef; r.Group == kwokv1alpha1.Group && s.Pools.FindNodeClass(r.Group, r.Kind, r.Name) == nil {
 				s.Pools.SetNodeClass(t.KWOKNodeClass(&kwokv1alpha1.KWOKNodeClass{ObjectMeta: metav1.ObjectMeta{Name: r.Name}}))
 			}
-		case *bufferv1beta1.CapacityBuffer:
-			b := t.CapacityBuffer(o, m.shapeOf(o))
-			s.SetBuffer(b.Buffer, b.Version)
+		case *bufferv1beta1.CapacityBuffer: // when all pods are known: see setBuffers
 		case *bufferv1beta1.CapacityQuota:
 			s.SetLimit(t.CapacityQuota(o))
 		default:
 			w.expand(s, t, o)
 		}
 	}
+	m.setBuffers(s, t)
 	m.settleDevices(s, t)
 	for _, u := range m.requests {
 		m.namespaceOf(s, object{"ProvisioningRequest", u})
@@ -303,6 +302,23 @@ func (m *Set) Feed(s *state.State) {
 		})
 		if r != nil {
 			s.SetRequest(r, translate.ResourceVersion(u.GetResourceVersion()))
+		}
+	}
+}
+
+// setBuffers hands all CapacityBuffers to a State, within what the ResourceQuotas of their namespaces leave beside all other pods.
+func (m *Set) setBuffers(s *state.State, t *translate.Translator) {
+	byNamespace := map[string][]translate.SizedBuffer{}
+	for _, o := range m.objects {
+		if b, ok := o.Object.(*bufferv1beta1.CapacityBuffer); ok {
+			byNamespace[b.Namespace] = append(byNamespace[b.Namespace], t.CapacityBuffer(b, m.shapeOf(b)))
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(byNamespace)) {
+		list := byNamespace[namespace]
+		translate.ApplyQuotas(list, m.quotasOf(namespace).Quotas())
+		for _, b := range list {
+			s.SetBuffer(b.Buffer, b.Version)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func (t *Translator) CapacityBuffer(b *bufferv1beta1.CapacityBuffer, shape PodSh
 	return out
 }
 
-// virtualPod is a pod of a template as it would be made, without what ties it to one node or to volumes, and of the lowest priority.
+// virtualPod is a pod of a template as it would be made, without what ties it to one node or to claims, and of the lowest priority.
 func (t *Translator) virtualPod(namespace string, template *corev1.PodTemplateSpec) *corev1.Pod {
 	pod := podOf(namespace, template)
 	lowest := int32(model.VirtualPriority)
@@ -104,20 +104,21 @@ func (t *Translator) virtualPod(namespace string, template *corev1.PodTemplateSp
 	return pod
 }
 
-// templatePod is a pod of a template as it would be made, without what ties it to one node or to volumes.
+// templatePod is a pod of a template as it would be made, without what ties it to one node or to claims.
 func (t *Translator) templatePod(namespace string, template *corev1.PodTemplateSpec) *corev1.Pod {
 	pod := podOf(namespace, template)
 	t.Admit(pod)
 	return pod
 }
 
-// podOf is a pod of a template without what ties it to one node or to volumes.
+// podOf is a pod of a template without what ties it to one node or to claims. Its ephemeral volumes are kept: their StorageClass says where
+// these can be made.
 func podOf(namespace string, template *corev1.PodTemplateSpec) *corev1.Pod {
 	pod := &corev1.Pod{Spec: *template.Spec.DeepCopy()}
 	pod.Namespace, pod.Labels = namespace, template.Labels
 	s := &pod.Spec
 	s.NodeName, s.SchedulingGates = "", nil
-	s.Volumes = slices.DeleteFunc(s.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil || v.Ephemeral != nil })
+	s.Volumes = slices.DeleteFunc(s.Volumes, func(v corev1.Volume) bool { return v.PersistentVolumeClaim != nil })
 	return pod
 }
 

@@ -64,6 +64,16 @@ func (x *PodQuotas) Admit(p *corev1.Pod, n int) (admitted int, refused string) {
 	return n, ""
 }
 
+// Quotas returns the quotas, by name, with what is used of them by now.
+func (x *PodQuotas) Quotas() []*corev1.ResourceQuota {
+	out := make([]*corev1.ResourceQuota, len(x.quotas))
+	for i, q := range x.quotas {
+		out[i] = q.DeepCopy()
+		out[i].Status.Used = x.used[i].DeepCopy()
+	}
+	return out
+}
+
 // exceeded returns which amount of a quota a pod of this usage would exceed; empty if none.
 func exceeded(q *corev1.ResourceQuota, used, usage corev1.ResourceList) string {
 	for _, name := range sortedNames(q.Spec.Hard) {

@@ -38,12 +38,17 @@ func ClaimName(p *corev1.Pod, v *corev1.Volume) string {
 	return ""
 }
 
-// OfPod returns the volumes of a pod that say something about its node, sorted by claim.
+// OfPod returns the volumes of a pod that say something about its node, sorted by claim. A pod without a name stands for all pods of a
+// template: each of them gets ephemeral volumes of its own.
 func OfPod(p *corev1.Pod, ix *Index) []model.Volume {
 	var out []model.Volume
 	for i := range p.Spec.Volumes {
 		v := &p.Spec.Volumes[i]
-		if name := ClaimName(p, v); name != "" {
+		if p.Name == "" && v.Ephemeral != nil {
+			if of, ok := ofTemplate(p, v, ix); ok {
+				out = append(out, of)
+			}
+		} else if name := ClaimName(p, v); name != "" {
 			out = append(out, ofClaim(p, v, name, ix))
 		} else if inline, ok := inlineVolume(v, p.Namespace); ok {
 			out = append(out, inline)
@@ -153,6 +158,28 @@ func claimOfTemplate(p *corev1.Pod, name string, t *corev1.PersistentVolumeClaim
 		},
 		Spec: t.Spec,
 	}
+}
+
+// ofTemplate returns where the ephemeral volumes of the pods of a template can be made; false if that may be anywhere. Nothing is shared
+// between the pods, and what they attach is not counted.
+func ofTemplate(p *corev1.Pod, v *corev1.Volume, ix *Index) (out model.Volume, ok bool) {
+	if v.Ephemeral.VolumeClaimTemplate == nil {
+		return out, false
+	}
+	sc := ix.Class(storagevolume.GetPersistentVolumeClaimClass(claimOfTemplate(p, v.Name, v.Ephemeral.VolumeClaimTemplate)))
+	if sc == nil {
+		return out, false
+	}
+	there := placesOfClass(sc.AllowedTopologies)
+	if there.anywhere() {
+		return out, false
+	}
+	toCome := there.common()
+	out.Claim, out.Topology = p.Namespace+"/"+v.Name, toCome.list()
+	if !there.equal(toCome) {
+		out.Standing = there.list()
+	}
+	return out, true
 }
 
 // accessOf reports whether a volume is for one pod, and whether it is for one node, at a time.

@@ -41,8 +41,8 @@ func (w *watcher) followVolumes(ctx context.Context, wg *sync.WaitGroup) {
 			w.storageChanged(class)
 		})
 	follow(ctx, w, wg, source{c.Storage, "storageclasses", &storagev1.StorageClass{}}, &sync.Mutex{},
-		func(k string, x *storagev1.StorageClass) { c.Seen.Volumes.SetClass(k, x); w.claimChanged("") },
-		func(k string) { c.Seen.Volumes.SetClass(k, nil); w.claimChanged("") })
+		func(k string, x *storagev1.StorageClass) { c.Seen.Volumes.SetClass(k, x); w.classChanged() },
+		func(k string) { c.Seen.Volumes.SetClass(k, nil); w.classChanged() })
 	follow(ctx, w, wg, source{c.Storage, "csidrivers", &storagev1.CSIDriver{}}, &sync.Mutex{},
 		func(k string, x *storagev1.CSIDriver) { c.Seen.Volumes.SetDriver(k, x); w.claimChanged("") },
 		func(k string) { c.Seen.Volumes.SetDriver(k, nil); w.claimChanged("") })
@@ -111,6 +111,13 @@ func (w *watcher) claimChanged(claim string) {
 	for key := range w.claimUsers[claim] {
 		w.setPod(w.volumePods[key])
 	}
+}
+
+// classChanged translates again what a StorageClass can say something of: the pods with claims, and what is made from templates, whose pods may
+// have ephemeral volumes.
+func (w *watcher) classChanged() {
+	w.claimChanged("")
+	w.defaultsChanged("")
 }
 
 // storageChanged translates again the pending pods with a claim of a StorageClass, where another volume can now be bound

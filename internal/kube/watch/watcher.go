@@ -78,7 +78,7 @@ func (w *watcher) setDaemon(d *appsv1.DaemonSet) {
 }
 
 // defaultsChanged translates again what is made from the templates of a namespace, of all where it is empty: what admission adds to
-// their pods has changed.
+// their pods has changed, or where their volumes can be made.
 func (w *watcher) defaultsChanged(namespace string) {
 	w.buffers.markDue(namespace)
 	if w.requests != nil {
