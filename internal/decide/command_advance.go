@@ -422,7 +422,7 @@ func (dc *disruptionCommands) removeStrayTaints() {
 func (dc *disruptionCommands) findUnplaceable(m *cluster.Command, closed []string, pods []*model.Pod) (*model.Pod, time.Time) {
 	nodes, _, until := dc.nodes.list()
 	unbound := dc.transit(dc.placements).Unbound()
-	p := disrupt.FindUnplaceable(nodes, len(dc.Snapshot.ResourceNames), closed, pods, unbound)
+	p := disrupt.FindUnplaceable(nodes, dc.Snapshot.Daemons, len(dc.Snapshot.ResourceNames), closed, pods, unbound)
 	if p == nil || m.Cause == plan.Underutilized || m.Cause == plan.Empty {
 		return p, until
 	}

@@ -18,12 +18,12 @@ import (
 )
 
 // drawDaemons gives a world DaemonSets: some tolerate every taint, and with it the reservation of a node, some stand on the nodes of
-// one zone only, or on registered ones. Their controller takes a while for each node.
-func (w *world) drawDaemons() {
+// one zone only, or on registered ones. milliCPU is what they may request. Their controller takes a while for each node.
+func (w *world) drawDaemons(milliCPU ...int64) {
 	for i := range rapid.IntRange(1, 3).Draw(w.t, "DaemonSets") {
 		name := fmt.Sprint("d", i)
 		c := model.Class{Namespace: "kube-system", Labels: model.Labels{"app": name}, Scheduler: model.DefaultScheduler, Daemon: true,
-			Requests: model.Resources{rapid.SampledFrom([]int64{50, 100, 400, 900}).Draw(w.t, "cpu of a DaemonSet"), 64 << 20, 0, 1}}
+			Requests: model.Resources{rapid.SampledFrom(milliCPU).Draw(w.t, "cpu of a DaemonSet"), 64 << 20, 0, 1}}
 		if rapid.Bool().Draw(w.t, "tolerates everything") {
 			c.Tolerations = []model.Toleration{{Exists: true, For: -1}}
 		}
@@ -45,7 +45,7 @@ func (w *world) drawDaemons() {
 func playDaemons(t *rapid.T, hasty bool) (run int, without string) {
 	w := newWorld(t, false)
 	w.pol.Landing.Mode = rapid.SampledFrom([]landing.Mode{landing.Bind, landing.Tolerate}).Draw(t, "reservations")
-	w.drawDaemons()
+	w.drawDaemons(50, 100, 400, 900)
 	if hasty {
 		w.judge = openLandedNodes
 	}
@@ -128,5 +128,35 @@ func TestTakenRoomIsFound(t *testing.T) {
 	})
 	if found == "" {
 		t.Error("every DaemonSet had its room")
+	}
+}
+
+// TestDaemonsComeLater: DaemonSets are made in a cluster that consolidates, and their controller takes a while for each node. Pods are moved onto
+// standing nodes meanwhile, and verify finds the room of the pods that are still to come left there.
+func TestDaemonsComeLater(t *testing.T) {
+	t.Parallel()
+	moved := 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, false)
+		w.editPool(func(p *model.NodePool) { p.ConsolidateAfter, p.ConsolidationPolicy = 0, "WhenEmptyOrUnderutilized" })
+		for _, x := range w.Workloads {
+			x.Want += rapid.IntRange(2, 8).Draw(t, "more pods")
+		}
+		w.settle(3000)
+		for _, x := range w.Workloads {
+			x.Want = rapid.IntRange(0, x.Want).Draw(t, "pods left")
+		}
+		w.drawDaemons(900, 1500, 2500)
+		w.DaemonLag = time.Duration(rapid.SampledFrom([]int{5, 20, 60}).Draw(t, "s until a DaemonSet's pod is made")) * time.Second
+		w.judge = func(_ *model.Snapshot, out *Output) {
+			for _, m := range out.Commands {
+				moved += m.PodsOnExisting
+			}
+		}
+		w.rush(20, 60, 50, 200, 700, 2000)
+		w.settle(3000)
+	})
+	if moved == 0 {
+		untested(t, "no pod was moved onto a standing node")
 	}
 }

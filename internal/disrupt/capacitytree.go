@@ -129,14 +129,14 @@ func (t *capacityTree) mayFitBelow(k int, c *model.Class) bool {
 }
 
 // podsThatFit is for how many pods of a class a node has free capacity, whatever its labels and taints.
-func (t *capacityTree) podsThatFit(i int, c *model.Class) int64 {
+func (t *capacityTree) podsThatFit(i int, c *model.Class, kept model.Resources) int64 {
 	n := int64(math.MaxInt32) // of a class that requests nothing
 	for d, v := range c.Requests {
 		switch {
 		case v > 0 && d >= t.dims:
 			return 0
 		case v > 0:
-			n = min(n, max(0, t.free[i*t.dims+d])/v)
+			n = min(n, max(0, t.free[i*t.dims+d]-kept.At(model.Dim(d)))/v)
 		}
 	}
 	return n

@@ -25,6 +25,9 @@ type commandBuilder struct {
 	// arrivalsUnknown: some of them need the solver, so that where they will come to is not known.
 	arrivalsUnknown bool
 
+	// kept is what the index keeps for pods of DaemonSets, by node, in the command that is built.
+	kept map[int]model.Resources
+
 	steps       int64         // of solves, and pods looked at
 	lastRefusal solve.Refusal // the last pod that solve found no node for
 }
@@ -69,10 +72,18 @@ func (b *commandBuilder) build(set []*Candidate) (*Command, plan.Reason) {
 		return nil, plan.Reason{Code: plan.NoHome, Subject: plan.ObjectOf("pod", displaced.Key())}
 	}
 	b.steps += int64(len(pods))
-	mark := b.capacity.mark()
+	b.kept = map[int]model.Resources{}
+	begin := b.capacity.mark()
+	mark := begin
 	placed, rest := b.capacity.placePods(pods)
+	for b.capacity.keepForDaemons(placed, mark, b.kept) {
+		mark = b.capacity.mark()
+		b.steps += int64(len(pods))
+		placed, rest = b.capacity.placePods(pods)
+	}
 	if len(placed) > 0 && !b.in.Binds(pods) {
-		if b.capacity.rollback(mark); len(rest) > 0 || !b.capacity.fitsHoweverPlaced(pods) {
+		b.kept = nil
+		if b.capacity.rollback(begin); len(rest) > 0 || !b.capacity.fitsHoweverPlaced(pods) {
 			placed, rest = nil, pods
 		}
 	}
@@ -167,7 +178,7 @@ func (b *commandBuilder) nodesWithout(set []*Candidate, binds bool) []solve.Exis
 		case !open || b.arrivalsUnknown || !binds:
 			node.Closed = true
 		default:
-			node.Free = slices.Clone(model.Resources(b.capacity.freeOf(at)))
+			node.Free = model.Resources(b.capacity.freeOf(at)).Add(b.kept[at]) // solve keeps it by itself
 		}
 	}
 	return nodes

@@ -94,5 +94,5 @@ func Replace(in *Input, candidates []*Candidate, cause plan.Code, policy Policy,
 
 // newWhatIf is a builder for these candidates that knows nothing from an earlier search.
 func newWhatIf(in *Input, candidates []*Candidate, policy Policy, solvePolicy solve.Policy) *commandBuilder {
-	return newCommandBuilder(in, policy, solvePolicy, calculateDualPrices(in), newFreeCapacity(in.Nodes, len(in.ResourceNames)), candidates)
+	return newCommandBuilder(in, policy, solvePolicy, calculateDualPrices(in), newFreeCapacity(in.Nodes, in.Daemons, len(in.ResourceNames)), candidates)
 }

@@ -25,8 +25,11 @@ type freeCapacity struct {
 	// unplaceable are the classes that fit no node even before anything is placed.
 	unplaceable map[*model.Class]bool
 
+	daemons []*model.Daemon
+
 	admitted    map[*model.Class][]int8 // found so far, by node: 0 not known, 1 yes, 2 no; see admits
 	solverNeeds map[*model.Class]bool   // found so far, see needsSolver
+	toCome      map[int]model.Resources // found so far, by node; see daemonsToCome
 }
 
 type savedNode struct {
@@ -35,8 +38,8 @@ type savedNode struct {
 }
 
 // newFreeCapacity is the index of all nodes that are open to pods.
-func newFreeCapacity(nodes []solve.ExistingNode, dims int) *freeCapacity {
-	f := emptyFreeCapacity()
+func newFreeCapacity(nodes []solve.ExistingNode, daemons []*model.Daemon, dims int) *freeCapacity {
+	f := emptyFreeCapacity(daemons)
 	seen := map[*model.Class]bool{}
 	for i := range nodes {
 		node := &nodes[i]
@@ -52,8 +55,59 @@ func newFreeCapacity(nodes []solve.ExistingNode, dims int) *freeCapacity {
 }
 
 // emptyFreeCapacity is an index that nodes, tree and repelling classes are still to be given to.
-func emptyFreeCapacity() *freeCapacity {
-	return &freeCapacity{admitted: map[*model.Class][]int8{}, solverNeeds: map[*model.Class]bool{}}
+func emptyFreeCapacity(daemons []*model.Daemon) *freeCapacity {
+	return &freeCapacity{daemons: daemons, admitted: map[*model.Class][]int8{}, solverNeeds: map[*model.Class]bool{}, toCome: map[int]model.Resources{}}
+}
+
+// daemonsToCome is what the pods of DaemonSets request that are not on a node yet, are admitted there and fit. The index does not take it off
+// a node's free capacity: few nodes lack a pod, and only those that pods are placed on are asked about.
+func (f *freeCapacity) daemonsToCome(i int) model.Resources {
+	sum, known := f.toCome[i]
+	if known {
+		return sum
+	}
+	node := f.nodes[i]
+	free := node.Free
+	for _, d := range f.daemons {
+		if nodeAdmits(node, d.Class) && d.Pod().Requests.Fits(free) && !slices.ContainsFunc(node.Pods, d.Runs) {
+			free, sum = free.Sub(d.Pod().Requests), sum.Add(d.Pod().Requests)
+		}
+	}
+	f.toCome[i] = sum
+	return sum
+}
+
+// keepForDaemons takes what is still to come of DaemonSets off nodes that have too little left for it once pods are placed there, and notes it in
+// kept. It reports whether it did: the pods are to be placed anew then.
+func (f *freeCapacity) keepForDaemons(placed map[int][]*model.Pod, mark int, kept map[int]model.Resources) bool {
+	var short []int
+	for i := range placed {
+		if _, done := kept[i]; done {
+			continue
+		}
+		sum, free := f.daemonsToCome(i), f.freeOf(i)
+		for d, v := range sum {
+			if v > 0 && d < f.dims && v > free[d] {
+				short = append(short, i)
+				break
+			}
+		}
+	}
+	if len(short) == 0 {
+		return false
+	}
+	f.rollback(mark)
+	for _, i := range short {
+		kept[i] = f.toCome[i]
+		f.saveNode(i)
+		for d, v := range kept[i] {
+			if d < f.dims {
+				f.free[i*f.dims+d] -= v
+			}
+		}
+		f.updateNode(i)
+	}
+	return true
 }
 
 // isOpen reports whether pods may be placed on a node now.
@@ -189,8 +243,8 @@ func (f *freeCapacity) fitsHoweverPlaced(pods []*model.Pod) bool {
 		need += 1 - placesTaken(c, c) // the last pod of the class itself needs one place, and takes none before
 		for i := 0; i < len(f.nodes) && need > 0; i++ {
 			f.steps++
-			if n := f.podsThatFit(i, c); n > 0 && f.admits(c, i) {
-				need -= n
+			if n := f.podsThatFit(i, c, nil); n > 0 && f.admits(c, i) {
+				need -= f.podsThatFit(i, c, f.daemonsToCome(i))
 			}
 		}
 		if need > 0 {
@@ -213,8 +267,8 @@ func placesTaken(other, c *model.Class) int64 {
 
 // FindUnplaceable returns one of some pods when they may find no free capacity while the named nodes are closed and
 // other pods are in transit too; nil: all find some, however kube-scheduler places them and the others.
-func FindUnplaceable(nodes []solve.ExistingNode, dims int, closed []string, pods, others []*model.Pod) *model.Pod {
-	f := newFreeCapacity(nodes, dims)
+func FindUnplaceable(nodes []solve.ExistingNode, daemons []*model.Daemon, dims int, closed []string, pods, others []*model.Pod) *model.Pod {
+	f := newFreeCapacity(nodes, daemons, dims)
 	for _, n := range closed {
 		f.closeNode(n)
 	}
@@ -226,12 +280,12 @@ func FindUnplaceable(nodes []solve.ExistingNode, dims int, closed []string, pods
 
 // HoldsOneOf reports whether an open node may hold one of some pods. Where only the solver could tell, it may.
 func HoldsOneOf(node solve.ExistingNode, dims int, pods []*model.Pod) bool {
-	f := newFreeCapacity([]solve.ExistingNode{node}, dims)
+	f := newFreeCapacity([]solve.ExistingNode{node}, nil, dims)
 	checked := map[*model.Class]bool{}
 	for _, p := range pods {
 		if c := p.Class; !checked[c] {
 			checked[c] = true
-			if len(f.nodes) > 0 && f.podsThatFit(0, c) > 0 && (f.needsSolver(c) || f.admits(c, 0)) {
+			if len(f.nodes) > 0 && f.podsThatFit(0, c, nil) > 0 && (f.needsSolver(c) || f.admits(c, 0)) {
 				return true
 			}
 		}

@@ -52,7 +52,7 @@ func observe(in *Input, old Memory) (Memory, *freeCapacity) {
 // input, and notes for the next comparison what nodes are like; the tree is kept by Consolidate once the search has
 // ended.
 func (m *Memory) observeNodes(in *Input, old *nodeMemory) *freeCapacity {
-	f := emptyFreeCapacity()
+	f := emptyFreeCapacity(in.Daemons)
 	f.nodes = make([]*solve.ExistingNode, 0, len(old.names)+8)
 	dims := len(in.ResourceNames)
 	seen := map[*model.Class]bool{}
