@@ -6,6 +6,7 @@ package decide
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide/claims"
@@ -71,6 +72,7 @@ func (ca *candidates) build() {
 		}
 		ca.machines[c] = evaluation{u, ca.evaluate(u)}
 		v := *u
+		v.Occupied = ca.isOccupied(u)
 		switch v.CommandID = ca.commands.Of(c); {
 		case ca.Interruptions[c.Name] != nil:
 			v.CommandID = plan.ByInterruption
@@ -130,6 +132,20 @@ func (ca *candidates) addVirtualPods() {
 		v.Pods = slices.Concat(u.Pods, pods)
 		ca.replace(ca.all[i], &v)
 	}
+}
+
+// isOccupied reports whether a candidate has workload pods. Of those that are being deleted its node waits for none whose grace period has long
+// ended: its kubelet or a finalizer may hold it for ever, and a drain would not wait for it either.
+func (ca *candidates) isOccupied(u *disrupt.Candidate) bool {
+	return len(u.Pods) > 0 || ca.Now.Before(ca.endOfPods(u))
+}
+
+// endOfPods is until when a candidate is occupied by pods that are being deleted.
+func (ca *candidates) endOfPods(u *disrupt.Candidate) time.Time {
+	if u.PodsEndBy.IsZero() {
+		return u.PodsEndBy
+	}
+	return u.PodsEndBy.Add(ca.pol.Lifecycle.StuckPod)
 }
 
 // isCounted reports whether budgets count a claim's machine.

@@ -37,6 +37,7 @@ type findings struct {
 	unsure      bool // nobody knows whether the slots of its claim were written
 	expired     bool
 	idle        bool // it goes when it is empty for consolidateAfter, and has no workload pod
+	ending      bool // a workload pod on it is being deleted: its node waits for it for a while
 	drift       drift
 }
 
@@ -55,7 +56,8 @@ func (ca *candidates) evaluate(u *disrupt.Candidate) findings {
 		reserved:    ca.reservations.ByClaim[c.Name] != nil || cluster.WaitsForDaemons(c, u.Node) || c.Annotations[model.AnnotationBooked] != "",
 		unsure:      c.SlotsUnsure,
 		expired:     lifecycle.IsExpired(c, ca.Now),
-		idle:        !u.Occupied && u.Pool.ConsolidateAfter >= 0 && u.Pool.Replicas < 0,
+		idle:        !ca.isOccupied(u) && u.Pool.ConsolidateAfter >= 0 && u.Pool.Replicas < 0,
+		ending:      !u.PodsEndBy.IsZero(),
 		drift:       ca.findDrift(u),
 	}
 }

@@ -261,6 +261,9 @@ func (s *Standing) Interruption(c *model.Claim) (notice cluster.Notice, deadline
 	return x.Notice, x.Deadline, true
 }
 
+// EndsBy returns until when a node waits for a pod that is being deleted.
+func (s *Standing) EndsBy(p *model.Pod) time.Time { return p.Deleting.Add(s.st.pol.Lifecycle.StuckPod) }
+
 // ForcedExpiry returns when a claim that expires, and whose node is initialized, is deleted though its node has not been replaced.
 func (s *Standing) ForcedExpiry(c *model.Claim) time.Time {
 	return c.Created.Add(c.ExpireAfter).Add(s.st.pol.Lifecycle.ExpireGrace)

@@ -195,7 +195,7 @@ func (ex *explanation) disruptionCauses(u *disrupt.Candidate) []plan.Code {
 	if lifecycle.IsExpired(u.Claim, ex.now) {
 		out = append(out, plan.Expired)
 	}
-	if u.IsEmpty() {
+	if len(u.Pods) == 0 {
 		return append(out, plan.Empty)
 	}
 	return append(out, plan.Underutilized)
@@ -229,6 +229,13 @@ func (ex *explanation) findObstacles(u *disrupt.Candidate, cause plan.Code) ([]p
 			r.Detail = plan.OfNotInitialized{Said: plan.Words(u.Claim.Conditions[lifecycle.Initialized].Message)}
 		}
 		found(r, ex.obstacleEnd(u, r))
+	}
+	if cause == plan.Empty && u.Occupied {
+		for _, p := range u.Node.Pods {
+			if end := ex.EndsBy(p); p.IsWorkload() && !p.Terminal && !ex.Cutoff().IsExpendable(p) && ex.now.Before(end) {
+				found(plan.Reason{Code: plan.PodTerminating, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfPodTerminating{Finalizers: plan.ListOf(p.Finalizers), End: p.Deleting}}, end)
+			}
+		}
 	}
 	if cause == plan.Unhealthy {
 		if why, refused := ex.RepairRefusal(u.Pool.Name); refused {
