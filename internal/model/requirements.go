@@ -253,9 +253,9 @@ func (r Requirement) String() string {
 	case !r.Complement && len(r.Values) == 0 && r.AllowAbsent:
 		b.WriteString(" DoesNotExist")
 	case !r.Complement:
-		b.WriteString(" In [" + valuesText(r.Values) + "]")
+		b.WriteString(" In [" + ValuesText(r.Values) + "]")
 	case len(r.Values) > 0:
-		b.WriteString(" NotIn [" + valuesText(r.Values) + "]")
+		b.WriteString(" NotIn [" + ValuesText(r.Values) + "]")
 	case !r.bounded():
 		b.WriteString(" Exists")
 	}
@@ -271,8 +271,8 @@ func (r Requirement) String() string {
 	return b.String()
 }
 
-// valuesText writes values with spaces between them, the empty value as "".
-func valuesText(values []string) string {
+// ValuesText writes values with spaces between them, the empty value as "".
+func ValuesText(values []string) string {
 	if !slices.Contains(values, "") {
 		return strings.Join(values, " ")
 	}

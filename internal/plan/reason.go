@@ -241,8 +241,8 @@ func (rs Rules) All() []Rule {
 	return out
 }
 
-// ListOf returns names as a List.
-func ListOf(names []string) List { return List(strings.Join(names, " ")) }
+// ListOf returns names as a List, an empty one as "".
+func ListOf(names []string) List { return List(model.ValuesText(names)) }
 
 // HoldingsOf returns the CapacityBuffers whose virtual pods are among pods; empty: there are none.
 func HoldingsOf(pods []*model.Pod) Holdings {
