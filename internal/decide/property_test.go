@@ -306,7 +306,7 @@ func TestAskedAgain(t *testing.T) {
 		second, _ := Step(w.st().Snapshot(w.Now), mem, w.Now, w.pol, Request{Solve: true})
 		for _, a := range second.Actions {
 			if _, ok := a.(plan.CreateClaim); ok {
-				w.fatalf("bought once more: %s\nfirst: %s", describeAction(a), actions(first))
+				w.fatalf("bought once more: %s\nfirst: %s\nsecond: %s", describeAction(a), actions(first), actions(second))
 			}
 			if begun[a.Key()] {
 				w.fatalf("begun twice: %s", describeAction(a))
