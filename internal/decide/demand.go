@@ -277,7 +277,7 @@ func (dm *demandStage) rememberPlacements(placed map[string]demand.Placement) {
 		placed = map[string]demand.Placement{}
 		for _, pods := range [][]*model.Pod{dm.Snapshot.Pending, dm.pods.Leaving(), dm.anticipated} { // a pod whose drain is held up is still expected
 			for _, p := range pods {
-				if was, ok := dm.placements.mem.byPod[p.UID]; ok && !dm.slots.Covered[p.UID] && !dm.pods.IsKept(p) {
+				if was, ok := dm.placements.mem.byPod[p.UID]; ok && !dm.slots.Covered[p.UID] {
 					placed[p.UID] = was
 				}
 			}

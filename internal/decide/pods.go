@@ -9,7 +9,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/decide/pods"
-	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -18,10 +17,8 @@ import (
 // classifyPods finds out which pods are demand, leaving and so on, and which evicted ones are still on their way out.
 func (st *step) classifyPods() {
 	st.rollouts = pods.NewRollouts(st.View, st.pol.InterruptionNotice)
-	guard := disrupt.NewEligibility(st.Snapshot.PDBs, st.Now)
-	guard.RollsOutFirst = st.rollouts.SuccessorComesFirst
 	st.pods = pods.Classify(st.View, pods.In{Commands: st.commands, Rollouts: st.rollouts, LaunchDue: nodegroups.NewPodRules(st.Snapshot.Pools).LaunchDue,
-		SchedulerWait: st.pol.SchedulerWait, MinDrain: st.pol.Lifecycle.MinDrain, Unseen: st.req.unseen, NeverAllowsEviction: guard.NeverAllowsEviction})
+		SchedulerWait: st.pol.SchedulerWait, MinDrain: st.pol.Lifecycle.MinDrain, Unseen: st.req.unseen})
 	st.evictions, st.mem.evictions = pods.FollowEvictions(st.View, st.pods, st.mem.evictions)
 }
 

@@ -478,13 +478,6 @@ func (e *Eligibility) pdbBlockers(pool *model.NodePool, p *model.Pod, cause plan
 	return nil
 }
 
-// NeverAllowsEviction reports whether PodDisruptionBudgets keep a pod for good: nothing but an edit, or more pods, lets it be evicted. pool may be
-// nil.
-func (e *Eligibility) NeverAllowsEviction(pool *model.NodePool, p *model.Pod) bool {
-	pdbs := e.pdbsOf(p.Class)
-	return len(e.pdbBlockers(pool, p, plan.Draining)) > 0 && (len(pdbs) > 1 || pdbs[0].IsExhaustedAtRest())
-}
-
 // pdbsOf are the PodDisruptionBudgets that select the pods of a class.
 func (e *Eligibility) pdbsOf(c *model.Class) []*model.PDB {
 	list, ok := e.pdbsByClass[c]

@@ -338,7 +338,7 @@ func (sa *Slots) FindLost(cameShort bool, mem SlotMemory) (lost bool, until time
 }
 
 // WithoutMachine returns the pods that machines are bought for: demand, leaving and anticipated ones without a slot, in
-// this order, none of a gang of which too few exist, nor any that is kept where it is; and when there may be others.
+// this order, none of a gang of which too few exist; and when there may be others.
 func (sa *Slots) WithoutMachine() (out []*model.Pod, until time.Time) {
 	out = make([]*model.Pod, 0, len(sa.Snapshot.Pending))
 	for _, p := range sa.Snapshot.Pending {
@@ -349,12 +349,12 @@ func (sa *Slots) WithoutMachine() (out []*model.Pod, until time.Time) {
 	}
 	for _, pods := range [][]*model.Pod{sa.Table.Leaving(), sa.Anticipated} {
 		for _, p := range pods {
-			if !sa.Covered[p.UID] && !sa.Table.awaitsPods(p) && !sa.Table.IsKept(p) {
+			if !sa.Covered[p.UID] && !sa.Table.awaitsPods(p) {
 				out = append(out, p)
 			}
 		}
 	}
-	return out, model.EarlierOf(until, sa.Table.keptUntil)
+	return out, until
 }
 
 // Movable returns the pods with slots on a claim that are pending, that nobody binds now, and that are placed each by itself.

@@ -22,8 +22,6 @@ type In struct {
 	SchedulerWait time.Duration              // how long kube-scheduler has to look at a new pod
 	MinDrain      time.Duration              // of the lifecycle's Policy
 	Unseen        bool                       // pods that kube-scheduler has not looked at yet count as refused
-	// NeverAllowsEviction reports whether PodDisruptionBudgets keep a pod of a NodePool for good. nil: none does.
-	NeverAllowsEviction func(*model.NodePool, *model.Pod) bool
 }
 
 // Table says of each pod which of these classes it is in; a stage asks for a class by its name.
@@ -51,8 +49,6 @@ type Table struct {
 	demandClasses      map[classOwner]bool   // nil before it is asked for
 	demandClassesUntil time.Time
 	leaving            []*model.Pod
-	kept               map[string]bool  // leaving pods that stay for now, by uid; see IsKept
-	keptUntil          time.Time        // when that becomes another answer; zero: not by time alone
 	gangs              map[string]*Gang // see findGangs
 }
 
@@ -163,35 +159,6 @@ func (pt *Table) mayLaunchFor(p *model.Pod) (bool, time.Time) {
 // else.
 func (pt *Table) Leaving() []*model.Pod { return pt.leaving }
 
-// IsKept reports whether a leaving pod stays for now, because it or its PodDisruptionBudgets forbid its eviction. A node that is launched for it
-// would wait for as long as the drain does.
-func (pt *Table) IsKept(p *model.Pod) bool { return pt.kept[p.UID] }
-
-// bootLead is how long before a kept pod leaves a node is launched for it: longer than a node takes to come.
-const bootLead = 5 * time.Minute
-
-// staysInDrain reports whether a pod stays on a node that is drained, because it or its PodDisruptionBudgets forbid its eviction, and until when
-// that is the answer; zero: for ever. The drain waits for it, if not for longer than the node's termination grace period.
-func (pt *Table) staysInDrain(c *model.Claim, p *model.Pod) (bool, time.Time) {
-	kept, until := p.Held(pt.Now)
-	if !kept || !until.IsZero() {
-		if never := pt.NeverAllowsEviction; never != nil && never(pt.Pool(c.Pool), p) {
-			kept, until = true, time.Time{}
-		}
-	}
-	if !kept {
-		return false, time.Time{}
-	}
-	if deadline, ends := lifecycle.Deadline(c); ends {
-		until = model.EarlierOf(until, deadline.Add(-p.GracePeriod))
-	}
-	if until.IsZero() {
-		return true, until
-	}
-	until = until.Add(-bootLead)
-	return pt.Now.Before(until), until
-}
-
 func (pt *Table) findLeaving() (out []*model.Pod) {
 	for _, c := range pt.DirtyClaims {
 		stays := c.Deleting.IsZero() && pt.Interruptions[c.Name] == nil
@@ -208,19 +175,9 @@ func (pt *Table) findLeaving() (out []*model.Pod) {
 					continue
 				}
 			}
-			if !p.Deleting.IsZero() || !p.IsWorkload() || !pt.HasSuccessor(p) || p.Owner.UID == "" || p.Owner.Kind == "Node" || pt.Rollouts.hasSuccessor(p) {
-				continue
+			if p.Deleting.IsZero() && p.IsWorkload() && pt.HasSuccessor(p) && p.Owner.UID != "" && p.Owner.Kind != "Node" && !pt.Rollouts.hasSuccessor(p) {
+				out = append(out, p)
 			}
-			if !stays && pt.Interruptions[c.Name] == nil {
-				if kept, until := pt.staysInDrain(c, p); kept {
-					pt.keptUntil = model.EarlierOf(pt.keptUntil, until)
-					if pt.kept == nil {
-						pt.kept = map[string]bool{}
-					}
-					pt.kept[p.UID] = true
-				}
-			}
-			out = append(out, p)
 		}
 	}
 	slices.SortFunc(out, model.ComparePodKeys)

@@ -32,7 +32,7 @@ func (it *Transit) Unbound() []*model.Pod {
 		}
 	}
 	for _, p := range it.Slots.Table.Leaving() {
-		if !it.Slots.Covered[p.UID] && !it.Slots.Table.IsKept(p) {
+		if !it.Slots.Covered[p.UID] {
 			out = append(out, p)
 		}
 	}
