@@ -558,6 +558,33 @@ func TestOthersAreNotDelayed(t *testing.T) {
 	}
 }
 
+// TestTaintedIsNotAlike: a claim to all devices that a selector matches can't be met if one of them is tainted; a node whose tainted device it does not match is
+// counted by itself, whichever of the two comes first.
+func TestTaintedIsNotAlike(t *testing.T) {
+	for _, order := range [][]string{{"met", "other"}, {"other", "met"}} {
+		b, _ := example()
+		b.SetClass("all", class("all", `device.attributes["gpu.example.com"].model == "x"`))
+		x := template("every", exactly("every", "all", 0))
+		x.Spec.Spec.Devices.Requests[0].Exactly.AllocationMode = resourceapi.DeviceAllocationModeAll
+		b.SetTemplate("default/every", x)
+		need := b.OfPod(podOf("p", "every"))
+		if len(need.Amounts) != 1 {
+			t.Fatalf("need %+v", need)
+		}
+		for _, node := range order {
+			tainted := device("d1", map[string]string{"met": "x", "other": "y"}[node], "80Gi")
+			tainted.Taints = []resourceapi.DeviceTaint{{Key: "broken", Effect: resourceapi.DeviceTaintEffectNoSchedule}}
+			s := sliceOn(node, node, device("d0", "x", "80Gi"), tainted)
+			b.SetSlice(s.Name, s)
+			for resource := range need.Amounts {
+				if got, want := b.OfNode(node)[resource], map[string]int64{"other": 1}[node]; got != want {
+					t.Errorf("%v: node %s has devices for %d pods, want %d", order, node, got, want)
+				}
+			}
+		}
+	}
+}
+
 // TestAdminAccessToPartitions: a pod with admin access to partitions is kept apart from pods that use up their counters until it has its access,
 // but the agent of a DaemonSet is refused, as no other pod could be on its nodes.
 func TestAdminAccessToPartitions(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -91,15 +92,17 @@ func (b *Book) countFor(s *signature, name string, n *node, published []*resourc
 	}
 	work := b.searching(maxOrdersSearch)
 	for _, list := range b.orders(n, published, s) {
-		if other := b.allocations(work, name, list, state, s.claims); other > 0 { // 0: the search ended before it found devices
-			c = min(c, other)
+		other := b.allocations(work, name, list, state, s.claims)
+		if work.left < 0 {
+			break // the search ended before it found all devices
 		}
+		c = min(c, other)
 	}
 	return c
 }
 
-// viewOf describes what the allocator sees of the devices of a node, apart from selectors: not the names of nodes, pools and devices, nor attributes that no
-// constraint of a counted signature reads.
+// viewOf describes what the allocator sees of the devices of a node, apart from selectors: not the names of nodes, pools and devices, but for which
+// devices have the same one, nor attributes that no constraint of a counted signature reads.
 func (b *Book) viewOf(name string, published []*resourceapi.ResourceSlice, state structured.AllocatedState) string {
 	shares := map[structured.DeviceID]int{}
 	for id := range state.AllocatedSharedDeviceIDs {
@@ -121,6 +124,7 @@ func (b *Book) viewOf(name string, published []*resourceapi.ResourceSlice, state
 		Used   []structured.ConsumedCapacity
 	}
 	var list []view
+	numbers := map[structured.DeviceID]int{} // equal names in a pool make it unusable
 	for _, o := range published {
 		id := poolID{o.Spec.Driver, o.Spec.Pool.Name}
 		v := view{Type: strings.HasPrefix(name, typeNode), Pool: slices.Index(pools, id), Slice: o.Spec}
@@ -135,7 +139,10 @@ func (b *Book) viewOf(name string, published []*resourceapi.ResourceSlice, state
 			v.Taken = append(v.Taken, structured.IsDeviceAllocated(device, &state))
 			v.Shared = append(v.Shared, shares[device])
 			v.Used = append(v.Used, state.AggregatedCapacity[device])
-			d.Name = ""
+			if _, same := numbers[device]; !same {
+				numbers[device] = len(numbers)
+			}
+			d.Name = strconv.Itoa(numbers[device])
 			d.Attributes = maps.Clone(d.Attributes)
 			maps.DeleteFunc(d.Attributes, func(name resourceapi.QualifiedName, _ resourceapi.DeviceAttribute) bool {
 				return !b.layout.constrained[attributeName(string(name))]
@@ -153,18 +160,23 @@ func attributeName(qualified string) string {
 }
 
 // viewFor describes what the allocator sees of a node for a signature: devices are what viewOf returns for it. With the same description it counts the same.
-// It is empty if a selector fails on a device, because what the allocator finds then depends on which device that is.
+// It is empty if a selector fails on a device, because what the allocator finds then depends on which device that is, and if a device has a taint that is not
+// tolerated, because it matters whether the selectors match it.
 func (b *Book) viewFor(s *signature, devices string, published []*resourceapi.ResourceSlice) string {
 	sum := sha256.New()
 	fmt.Fprintln(sum, s.key)
 	fmt.Fprintln(sum, devices)
 	for _, key := range slices.Sorted(maps.Keys(s.wants)) {
 		w := b.wants[key]
+		fmt.Fprintln(sum, b.classes[w.class] != nil)
 		for _, o := range published {
 			if w.faults[o.Name] != "" {
 				return ""
 			}
-			for _, met := range b.slices[o.Name].met {
+			for i, met := range b.slices[o.Name].met {
+				if prevented(o.Spec.Devices[i].Taints, w.tolerations) {
+					return ""
+				}
 				fmt.Fprint(sum, met[w], " ")
 			}
 		}
