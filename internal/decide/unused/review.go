@@ -109,7 +109,7 @@ func (ul *Launches) beneficiaryOf(p *model.Pod) beneficiary {
 }
 
 // count counts an unused launch that was made for somebody who wants a node again. It reports whether it did: if a pod of the template has just come to a
-// node that was launched there, only what the launch has cost is told. whyNotBound is why verify is against binding the pod; an empty code: it is not.
+// node that was launched there, what the launch has cost is told, and it counts only against the NodePool or group, if its node never became usable. whyNotBound is why verify is against binding the pod; an empty code: it is not.
 func (ul *Launches) count(at int, who beneficiary, whyNotBound plan.Reason) bool {
 	x := ul.mem.ended.list[at]
 	x.Counted = true
@@ -123,17 +123,19 @@ func (ul *Launches) count(at int, who beneficiary, whyNotBound plan.Reason) bool
 		}
 	}
 	ul.mem.ended.set(at, x)
+	siteFails := !x.Usable && !ul.hasBecomeUsable(x)
+	if siteFails {
+		ul.bump(launchSite{pool: x.Pool, group: x.Group}, x, who)
+	}
 	if ul.served[launchSite{who.template, x.Pool, x.Group}] {
 		if v := ul.describe(x, who); v.Micro > 0 && v.Pool != nil {
 			ul.out.Costs = append(ul.out.Costs, Cost{v.Pool.Name, v.Micro})
 		}
-		return false
+		return siteFails
 	}
 	ul.bump(launchSite{who.template, x.Pool, x.Group}, x, who)
 	if x.Usable {
 		ul.bump(launchSite{template: who.template}, x, who)
-	} else if !ul.hasBecomeUsable(x) {
-		ul.bump(launchSite{pool: x.Pool, group: x.Group}, x, who)
 	}
 	ul.out.Counted = append(ul.out.Counted, ul.describe(x, who))
 	return true
