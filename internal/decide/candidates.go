@@ -134,10 +134,11 @@ func (ca *candidates) addVirtualPods() {
 	}
 }
 
-// isOccupied reports whether a candidate has workload pods. Of those that are being deleted its node waits for none whose grace period has long
-// ended: its kubelet or a finalizer may hold it for ever, and a drain would not wait for it either.
+// isOccupied reports whether a candidate has workload pods. Of those that are being deleted a Ready node waits for none whose grace period has long
+// ended: its kubelet or a finalizer may hold it for ever, and a drain would not wait for it either. Pods may still run on a node that is not Ready,
+// whose repair has rules of its own.
 func (ca *candidates) isOccupied(u *disrupt.Candidate) bool {
-	return len(u.Pods) > 0 || ca.Now.Before(ca.endOfPods(u))
+	return len(u.Pods) > 0 || !u.PodsEndBy.IsZero() && (!u.Node.Ready || ca.Now.Before(ca.endOfPods(u)))
 }
 
 // endOfPods is until when a candidate is occupied by pods that are being deleted.

@@ -22,8 +22,8 @@ func (se *disruptionSearch) startEmpty() {
 	var moving []*model.Pod // and which node they come to is kube-scheduler's choice
 	movingKnown := false
 	for _, u := range se.candidates.dirty {
-		if u.Occupied && len(u.Pods) == 0 && u.CommandID == "" {
-			se.wakeAt(se.candidates.endOfPods(u))
+		if end := se.candidates.endOfPods(u); u.Occupied && len(u.Pods) == 0 && u.CommandID == "" && se.Now.Before(end) {
+			se.wakeAt(end)
 		}
 		if !se.candidates.machines[u.Claim].found.idle || !u.IsEmpty() { // where virtual pods have a place elsewhere, consolidation sees to it
 			continue

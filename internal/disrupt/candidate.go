@@ -21,7 +21,7 @@ type Candidate struct {
 	PriceMicro int64        // an hour; negative: not known, see nodePriceMicro
 	Pods       []*model.Pod // those to be rescheduled when the node goes (model.Pod.IsReschedulable), but for expendable ones; in the order of Node.Pods
 	Expendable int          // expendable pods on it
-	Occupied   bool         // a workload pod is on it that is not expendable; one that is being deleted counts, see HasWorkloadPods
+	Occupied   bool         // a workload pod is on it that is not expendable; one that is being deleted counts, for as long as its node waits for it, see HasWorkloadPods
 
 	Initialized      bool           // its claim is initialized
 	UnchangedSince   time.Time      // from when consolidateAfter counts: the last pod that came or left

@@ -232,7 +232,11 @@ func (ex *explanation) findObstacles(u *disrupt.Candidate, cause plan.Code) ([]p
 	}
 	if cause == plan.Empty && u.Occupied {
 		for _, p := range u.Node.Pods {
-			if end := ex.EndsBy(p); p.IsWorkload() && !p.Terminal && !ex.Cutoff().IsExpendable(p) && ex.now.Before(end) {
+			end := ex.EndsBy(p)
+			if !u.Node.Ready {
+				end = time.Time{} // pods may still run there
+			}
+			if p.IsWorkload() && !p.Terminal && !p.Deleting.IsZero() && !ex.Cutoff().IsExpendable(p) && (end.IsZero() || ex.now.Before(end)) {
 				found(plan.Reason{Code: plan.PodTerminating, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfPodTerminating{Finalizers: plan.ListOf(p.Finalizers), End: p.Deleting}}, end)
 			}
 		}
