@@ -107,7 +107,7 @@ func budgetIsActive(b model.Budget, now time.Time) bool {
 // budgetWindowEnd is when a budget with a schedule, which is active at an instant, is next not active; zero when its schedule
 // cannot be read, never fires, or fires again within each window.
 func budgetWindowEnd(b model.Budget, now time.Time) time.Time {
-	const maxFires = 10_000 // of windows that follow each other without a gap: a week's with one each minute
+	const maxFires = 11_000 // of windows that follow each other without a gap: a week's with one each minute
 	s, err := cron.ParseStandard(b.Schedule)
 	if err != nil {
 		return time.Time{}

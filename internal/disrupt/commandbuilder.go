@@ -58,6 +58,9 @@ func newCommandBuilder(in *Input, policy Policy, solvePolicy solve.Policy, duals
 	return b
 }
 
+// maxDaemonRounds is how often the pods of a command are placed anew because nodes lack capacity for pods of DaemonSets that are still to come.
+const maxDaemonRounds = 16
+
 // build is the command that takes a set of candidates, with a place for every pod; or nil and which pod has none. The
 // command is cause Underutilized, and whether it is worthwhile is for whyNotWorthwhile to say.
 func (b *commandBuilder) build(set []*Candidate) (*Command, plan.Reason) {
@@ -76,7 +79,10 @@ func (b *commandBuilder) build(set []*Candidate) (*Command, plan.Reason) {
 	begin := b.capacity.mark()
 	mark := begin
 	placed, rest := b.capacity.placePods(pods)
-	for b.capacity.keepForDaemons(placed, mark, b.kept) {
+	for rounds := 0; b.capacity.keepForDaemons(placed, mark, b.kept); rounds++ {
+		if rounds == maxDaemonRounds {
+			return nil, plan.Reason{Code: plan.NoHome, Subject: plan.ObjectOf("pod", pods[0].Key())}
+		}
 		mark = b.capacity.mark()
 		b.steps += int64(len(pods))
 		placed, rest = b.capacity.placePods(pods)

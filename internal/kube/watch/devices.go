@@ -120,19 +120,22 @@ func (w *watcher) awaitUpgrade(ctx context.Context) {
 			return
 		case <-time.After(deviceBackoff[1]):
 		}
-		had := w.taintRules
+		had, unserved := w.taintRules, w.extendedUnserved
 		missing, _, err := w.missingDevices(ctx)
 		if err == nil && missing != "" {
 			err = errors.New(missing)
 		}
 		if err != nil {
-			w.taintRules = had
+			w.taintRules, w.extendedUnserved = had, unserved
 			if ctx.Err() == nil {
 				w.c.Log.Warn("can't read whether the API server has devices, trying again", "server", w.c.Address, "error", err)
 			}
 			continue
 		}
-		if w.taintRules && !had {
+		switch { // of several API servers one may still be older
+		case had:
+			w.taintRules = true // they are followed
+		case w.taintRules:
 			var list sync.WaitGroup
 			w.followTaintRules(ctx, &list)
 			if !waitFor(ctx, &list) {
