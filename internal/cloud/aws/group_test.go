@@ -615,8 +615,8 @@ func TestNeverDescribed(t *testing.T) {
 	}
 	waits(0, 1)
 	waits(10*time.Second, 1) // seen, and not described
-	waits(4*time.Minute, 1)
-	waits(time.Minute, 2)
+	waits(3*time.Minute, 1)
+	waits(2*time.Minute, 2)
 	waits(10*time.Second, 2)
 	for _, want := range []cloud.Kind{cloud.Throttled, ""} {
 		if err := p.Terminate(t.Context(), []string{"aws:///placeholder/c"})[0]; cloud.KindOf(err) != want {
