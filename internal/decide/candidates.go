@@ -134,19 +134,26 @@ func (ca *candidates) addVirtualPods() {
 	}
 }
 
-// isOccupied reports whether a candidate has workload pods. Of those that are being deleted a Ready node waits for none whose grace period has long
-// ended: its kubelet or a finalizer may hold it for ever, and a drain would not wait for it either. Pods may still run on a node that is not Ready,
-// whose repair has rules of its own.
+// isOccupied reports whether a candidate has workload pods, those included that are being deleted and that it waits for.
 func (ca *candidates) isOccupied(u *disrupt.Candidate) bool {
-	return len(u.Pods) > 0 || !u.PodsEndBy.IsZero() && (!u.Node.Ready || ca.Now.Before(ca.endOfPods(u)))
+	return len(u.Pods) > 0 || ca.isWaitingFor(u, u.PodsEndBy)
 }
 
-// endOfPods is until when a candidate is occupied by pods that are being deleted.
-func (ca *candidates) endOfPods(u *disrupt.Candidate) time.Time {
-	if u.PodsEndBy.IsZero() {
-		return u.PodsEndBy
+// isWaitingFor reports whether a candidate waits for pods that are being deleted on it, the last of whose grace periods ends at a time (zero: there
+// are none). A Ready node waits for none whose grace period has long ended: its kubelet or a finalizer may hold it for ever, and a drain would not
+// wait for it either. Pods may still run on a node that is not Ready, whose repair has rules of its own.
+func (ca *candidates) isWaitingFor(u *disrupt.Candidate, end time.Time) bool {
+	until := ca.endOfWait(u, end)
+	return !end.IsZero() && (until.IsZero() || ca.Now.Before(until))
+}
+
+// endOfWait returns when a candidate stops to wait for pods that are being deleted on it, the last of whose grace periods ends at a time; zero:
+// not before they are gone.
+func (ca *candidates) endOfWait(u *disrupt.Candidate, end time.Time) time.Time {
+	if end.IsZero() || !u.Node.Ready {
+		return time.Time{}
 	}
-	return u.PodsEndBy.Add(ca.pol.Lifecycle.StuckPod)
+	return end.Add(ca.pol.Lifecycle.StuckPod)
 }
 
 // isCounted reports whether budgets count a claim's machine.

@@ -22,7 +22,7 @@ func (se *disruptionSearch) startEmpty() {
 	var moving []*model.Pod // and which node they come to is kube-scheduler's choice
 	movingKnown := false
 	for _, u := range se.candidates.dirty {
-		if end := se.candidates.endOfPods(u); u.Occupied && len(u.Pods) == 0 && u.CommandID == "" && se.Now.Before(end) {
+		if end := se.candidates.endOfWait(u, u.PodsEndBy); u.Occupied && len(u.Pods) == 0 && u.CommandID == "" && se.Now.Before(end) {
 			se.wakeAt(end)
 		}
 		if !se.candidates.machines[u.Claim].found.idle || !u.IsEmpty() { // where virtual pods have a place elsewhere, consolidation sees to it

@@ -261,8 +261,10 @@ func (s *Standing) Interruption(c *model.Claim) (notice cluster.Notice, deadline
 	return x.Notice, x.Deadline, true
 }
 
-// EndsBy returns until when a node waits for a pod that is being deleted.
-func (s *Standing) EndsBy(p *model.Pod) time.Time { return p.Deleting.Add(s.st.pol.Lifecycle.StuckPod) }
+// WaitsFor reports whether a candidate waits for a pod that is being deleted on it, and until when; zero: until the pod is gone.
+func (s *Standing) WaitsFor(u *disrupt.Candidate, p *model.Pod) (until time.Time, waits bool) {
+	return s.st.candidates.endOfWait(u, p.Deleting), s.st.candidates.isWaitingFor(u, p.Deleting)
+}
 
 // ForcedExpiry returns when a claim that expires, and whose node is initialized, is deleted though its node has not been replaced.
 func (s *Standing) ForcedExpiry(c *model.Claim) time.Time {

@@ -121,7 +121,7 @@ func (tf *terminateFirst) staticCause(u *disrupt.Candidate) disrupt.TerminateFir
 	_, launches := pools.StaticClaim(tf.View, p, tf.pol.Solve.MaxTypes, tf.Decided, plan.Reason{})
 	switch why := tf.purchases.staticRefusal(p); {
 	case why.Code == "":
-	case why.Code == plan.NoInstanceType && tf.heldOffering(p, u) != nil:
+	case (why.Code == plan.NoInstanceType || why.Code == plan.OutOfCapacity) && tf.heldOffering(p, u) != nil:
 		return disrupt.NoReservedCapacity
 	case why.Code == plan.Limit && plan.DetailOf[plan.OfLimit](why).Replacing != "" && (launches || tf.heldOffering(p, u) != nil):
 		return disrupt.StaticAtLimit

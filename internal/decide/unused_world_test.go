@@ -36,7 +36,7 @@ func drawAdversary(t *rapid.T) *world {
 		c := *w.Workloads[0].Class
 		name := fmt.Sprint("w", len(w.Workloads))
 		c.Labels = model.Labels{"app": name}
-		c.Spread, c.AntiAffinity = nil, nil
+		c.Spread, c.Affinity, c.AntiAffinity, c.PreferredAntiAffinity = nil, nil, nil, nil // they select the pods of another
 		w.Workloads = append(w.Workloads, &sim.Workload{Name: name, Class: classOf(c), Grace: time.Second})
 	}
 	w.pool().ConsolidateAfter, w.pool().ConsolidationPolicy = 30*time.Second, "WhenEmpty"

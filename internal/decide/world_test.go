@@ -87,7 +87,15 @@ func newWorld(t *rapid.T, loose bool) *world {
 	for i := range rapid.IntRange(1, 3).Draw(t, "workloads") {
 		c := model.Class{Namespace: "default", Labels: model.Labels{"app": fmt.Sprint("w", i)}, Scheduler: model.DefaultScheduler,
 			Requests: model.Resources{rapid.SampledFrom([]int64{250, 900, 1500, 3000}).Draw(t, "cpu"), 128 << 20, 0, 1}}
-		switch kind := rapid.IntRange(0, 6).Draw(t, "kind of pods"); {
+		switch kind := rapid.IntRange(0, 9).Draw(t, "kind of pods"); {
+		case kind == 7:
+			c.HostPorts = []model.HostPort{{Protocol: "TCP", Port: 8080}}
+		case kind == 8:
+			sel := model.NewRequirements(model.OneOf("app", fmt.Sprint("w", i)))
+			c.Affinity = []model.PodTerm{{TopologyKey: model.LabelZone, Selector: model.Selector{Namespaces: []string{"default"}, Pods: &sel}}}
+		case kind == 9:
+			sel := model.NewRequirements(model.OneOf("app", fmt.Sprint("w", i)))
+			c.PreferredAntiAffinity = []model.WeightedPodTerm{{Weight: 100, Term: model.PodTerm{TopologyKey: model.LabelHostname, Selector: model.Selector{Namespaces: []string{"default"}, Pods: &sel}}}}
 		case kind == 6:
 			sel := model.NewRequirements(model.OneOf("app", fmt.Sprint("w", i)))
 			c.Spread = []model.SpreadConstraint{{TopologyKey: model.LabelHostname, MaxSkew: 1, Hard: true, Selector: &sel}}

@@ -25,7 +25,8 @@ type Candidate struct {
 
 	Initialized      bool           // its claim is initialized
 	UnchangedSince   time.Time      // from when consolidateAfter counts: the last pod that came or left
-	PodsEndBy        time.Time      // when the last grace period of the workload pods that are being deleted on it ends; zero: none is
+	Ending           []*model.Pod   // workload pods that are being deleted on it
+	PodsEndBy        time.Time      // when the last of their grace periods ends; zero: there are none
 	Nominated        bool           // pods are expected on it
 	CommandID        plan.CommandID // the disruption command that takes it away, or another word for why it goes; empty: none
 	UnmetRequirement string         // the requirement of its pool that it does not meet any more; empty: it meets all
@@ -50,9 +51,8 @@ func NewCandidate(claim *model.Claim, node *model.Node, pool *model.NodePool, cu
 			c.Pods = append(c.Pods, p)
 			c.Occupied = true
 		default:
-			ending := p.IsWorkload() && !p.Terminal
-			if c.Occupied = c.Occupied || ending; ending {
-				c.PodsEndBy = model.LaterOf(c.PodsEndBy, p.Deleting)
+			if p.IsWorkload() && !p.Terminal {
+				c.Occupied, c.Ending, c.PodsEndBy = true, append(c.Ending, p), model.LaterOf(c.PodsEndBy, p.Deleting)
 			}
 		}
 		c.podsAreOrdinary = c.podsAreOrdinary && isOrdinaryPod(p) && !rulesConcern(pool, p)

@@ -231,13 +231,9 @@ func (ex *explanation) findObstacles(u *disrupt.Candidate, cause plan.Code) ([]p
 		found(r, ex.obstacleEnd(u, r))
 	}
 	if cause == plan.Empty && u.Occupied {
-		for _, p := range u.Node.Pods {
-			end := ex.EndsBy(p)
-			if !u.Node.Ready {
-				end = time.Time{} // pods may still run there
-			}
-			if p.IsWorkload() && !p.Terminal && !p.Deleting.IsZero() && !ex.Cutoff().IsExpendable(p) && (end.IsZero() || ex.now.Before(end)) {
-				found(plan.Reason{Code: plan.PodTerminating, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfPodTerminating{Finalizers: plan.ListOf(p.Finalizers), End: p.Deleting}}, end)
+		for _, p := range u.Ending {
+			if until, waits := ex.WaitsFor(u, p); waits {
+				found(plan.Reason{Code: plan.PodTerminating, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfPodTerminating{Finalizers: plan.ListOf(p.Finalizers), End: p.Deleting}}, until)
 			}
 		}
 	}

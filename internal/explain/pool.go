@@ -90,6 +90,9 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 			break // others are parts of the same
 		}
 	}
+	if p.Replicas >= 0 {
+		ex.explainMissingReplicas(a, p, found)
+	}
 	ex.explainRefusedPods(a, name)
 	for _, cause := range []plan.Code{plan.Empty, plan.Underutilized, plan.Drifted} {
 		left, why := ex.BudgetLeft(p, cause)
@@ -118,6 +121,25 @@ func (ex *explanation) explainWithheld(found func(plan.Code, plan.Reason, time.T
 			found(plan.Demand, x.Why, x.Until)
 			return
 		}
+	}
+}
+
+// explainMissingReplicas says how many of its nodes a static NodePool has, and finds why it can launch no more where some are missing.
+func (ex *explanation) explainMissingReplicas(a *plan.Answer, p *model.NodePool, found func(plan.Code, plan.Reason, time.Time)) {
+	have := int64(0)
+	for _, c := range ex.s.Claims {
+		if c.Pool == p.Name && c.Deleting.IsZero() {
+			have++
+		}
+	}
+	addFact(a, "replicas", "has "+strconv.FormatInt(have, 10)+" of "+strconv.FormatInt(p.Replicas, 10))
+	if have >= p.Replicas {
+		return
+	}
+	why := ex.StaticRefusal(p)
+	told := slices.ContainsFunc(a.Findings, func(f plan.Finding) bool { return f.Of == plan.Demand && f.Reason.Code == why.Code })
+	if why.Code != "" && !told {
+		found(plan.Demand, why, time.Time{})
 	}
 }
 

@@ -193,8 +193,25 @@ func StaticRefusal(v *cluster.View, p *model.NodePool, maxTypes int, decided map
 	}
 	a, ok := StaticClaim(v, p, maxTypes, decided, plan.Reason{})
 	if !ok {
-		return plan.Reason{Code: plan.NoInstanceType, Pool: p.Name}
+		return whyNoneBuyable(p)
 	}
 	why, _ := limits.Reached(v, &a, uses)
 	return why
+}
+
+// whyNoneBuyable returns why a NodePool of which no offering can be had has none: its requirements exclude all, or those that they allow are out of
+// capacity.
+func whyNoneBuyable(p *model.NodePool) plan.Reason {
+	n := 0
+	for _, t := range p.Types {
+		for i := range t.Offerings {
+			if o := &t.Offerings[i]; !o.Available && p.MayBuyType(t) && p.MayBuyOffering(o) {
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		return plan.Reason{Code: plan.NoInstanceType, Pool: p.Name}
+	}
+	return plan.Reason{Code: plan.OutOfCapacity, Pool: p.Name, Detail: plan.OfOutOfCapacity{SetAside: n}}
 }
