@@ -30,6 +30,7 @@ type (
 		Undefined bool   `have:"the pool does not define the label"`
 		Empty     bool   `have:"an empty term matches no node"` // of the pod's node affinity; there is no label
 		Have      Rule   `have:"%s"`                            // the NodePool's requirement, or the value of its label
+		Terms     int    `have:" (nearest of %s terms)|"`       // of the pod's node affinity, if there are several: any would do, and this is of the one that comes nearest
 	}
 	// OfNoPools is the lack of a NodePool that could launch nodes for pods.
 	OfNoPools struct {
@@ -45,9 +46,10 @@ type (
 		With       Rules  `want:", together with %s|"` // requirements, of the pod or of the NodePool that excludes types, that leave none together with the last
 		OfPool     bool   `want:" of the NodePool"`    // Want is the NodePool's, not the pod's
 		None       bool   `have:"the pool is offered no instance type"`
-		ExcludedBy Rule   `have:"excluded by %s|"` // the NodePool's requirement that excludes every type that has the label's value
-		Have       List   `have:"%s"`              // the label's values of the types that met all before
-		More       int    `have:" and %s more|"`   // and so many more values
+		ExcludedBy Rule   `have:"excluded by %s|"`         // the NodePool's requirement that excludes every type that has the label's value
+		Have       List   `have:"%s"`                      // the label's values of the types that met all before
+		More       int    `have:" and %s more|"`           // and so many more values
+		Terms      int    `have:" (nearest of %s terms)|"` // as in OfRequirement
 	}
 	// OfSize is an instance type that is too small, because of one resource; or that came up smaller than it was said to be.
 	OfSize struct {
@@ -137,6 +139,7 @@ type (
 		Shifted     string    `have:"; shifted away from %s|"`  // one of these, if it is a zone that the cluster is shifted away from
 		Shift       string    `have:" by %s|"`                  // the id of that shift; empty: the cloud has started it by itself
 		Until       time.Time `have:" until %s|"`               // when that expires; zero: when the cloud ends it
+		Undefined   bool      `have:"; the pool does not define the label|"`
 	}
 	// OfPodAffinity is an affinity term that no domain with room satisfies.
 	OfPodAffinity struct {
@@ -146,6 +149,8 @@ type (
 		_           struct{} `want:"a domain with a pod that the term selects"`
 		OfGang      bool     `want:" of the pod's gang"`
 		Daemons     bool     `have:"the DaemonSet has none on the pool's nodes|none with room"`
+		NoPod       bool     `have:"; no pod matches|"` // anywhere, not in the plan either
+		Undefined   bool     `have:"; the pool does not define the label|"`
 	}
 	// OfPodAntiAffinity is an anti-affinity term that every domain with room breaks.
 	OfPodAntiAffinity struct {

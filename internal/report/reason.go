@@ -46,6 +46,14 @@ func Refusal(reasons []plan.Reason) string {
 	return "No NodePool can provide a node for this pod: " + strings.Join(parts, "; ")
 }
 
+// nearestOf says that a pod's node affinity has so many terms, of which the one that comes nearest is told; nothing of one or none.
+func nearestOf(terms int) string {
+	if terms < 2 {
+		return ""
+	}
+	return " (the nearest of " + strconv.Itoa(terms) + " node affinity terms)"
+}
+
 // sentence says why a pod has no node; empty: not a reason of that kind.
 func sentence(r plan.Reason) string {
 	switch r.Code {
@@ -71,9 +79,9 @@ func sentence(r plan.Reason) string {
 			return contradiction(d.Want)
 		}
 		if d.Undefined {
-			return "the pod requires " + ruleText(d.Want) + "; the NodePool doesn't set this label, so its nodes won't have it"
+			return "the pod requires " + ruleText(d.Want) + nearestOf(d.Terms) + "; the NodePool doesn't set this label, so its nodes won't have it"
 		}
-		return "the pod requires " + ruleText(d.Want) + "; the NodePool has " + ruleText(d.Have)
+		return "the pod requires " + ruleText(d.Want) + nearestOf(d.Terms) + "; the NodePool has " + ruleText(d.Have)
 	case plan.NoInstanceType:
 		d := plan.DetailOf[plan.OfNoInstanceType](r)
 		if d.Label == "" {
@@ -84,22 +92,22 @@ func sentence(r plan.Reason) string {
 		}
 		if d.ExcludedBy != "" {
 			if d.With != "" {
-				return "the NodePool's requirements " + rulesText(d.With) + " and " + ruleText(d.ExcludedBy) + " exclude every instance type with " + ruleText(d.Want)
+				return "the NodePool's requirements " + rulesText(d.With) + " and " + ruleText(d.ExcludedBy) + " exclude every instance type with " + ruleText(d.Want) + nearestOf(d.Terms)
 			}
-			return "the NodePool's requirement " + ruleText(d.ExcludedBy) + " excludes every instance type with " + ruleText(d.Want)
+			return "the NodePool's requirement " + ruleText(d.ExcludedBy) + " excludes every instance type with " + ruleText(d.Want) + nearestOf(d.Terms)
 		}
 		of, types, required := " that the NodePool allows", "the instance types that it allows", ""
 		if d.OfPool {
 			of, types, required = "", "instance types", ", which the NodePool requires"
 		}
 		if d.With != "" {
-			return "no instance type" + of + " has " + rulesText(d.With) + " and " + ruleText(d.Want) + " together" + required
+			return "no instance type" + of + " has " + rulesText(d.With) + " and " + ruleText(d.Want) + " together" + required + nearestOf(d.Terms)
 		}
 		have := types + " don't have this label"
 		if d.Have != "" {
 			have = types + " have " + listText(d.Have.Names(), d.More)
 		}
-		return "no instance type" + of + " has " + ruleText(d.Want) + required + "; " + have
+		return "no instance type" + of + " has " + ruleText(d.Want) + required + nearestOf(d.Terms) + "; " + have
 	case plan.Resource:
 		d := plan.DetailOf[plan.OfSize](r)
 		need, have := amountPair(d.Resource, d.Need, d.Have)
@@ -205,6 +213,9 @@ func sentence(r plan.Reason) string {
 		if d.OfOthers {
 			return "other pods' topology spread over " + labelName(d.TopologyKey) + " counts this pod, and would be violated in every " + labelName(d.TopologyKey) + " with free capacity until those pods are scheduled"
 		}
+		if d.Undefined {
+			return "the pod's topology spread is over label " + d.TopologyKey + "; the NodePool doesn't set this label, so its nodes won't have it"
+		}
 		if d.MinDomains > 0 {
 			return "the pod's topology spread requires at least " + strconv.Itoa(d.MinDomains) + " values of " + labelName(d.TopologyKey) + " (minDomains), but its pods can run in " +
 				strconv.Itoa(d.Domains) + ". Each then accepts at most " + strconv.FormatInt(d.MaxSkew, 10) + " (maxSkew)"
@@ -226,6 +237,12 @@ func sentence(r plan.Reason) string {
 		}
 		if d.OfGang {
 			return "all pods of the gang must run in one " + labelName(d.TopologyKey) + "; none has free capacity for the pod"
+		}
+		if d.Undefined {
+			return "the pod's affinity is over label " + d.TopologyKey + "; the NodePool doesn't set this label, so its nodes won't have it"
+		}
+		if d.NoPod {
+			return "the pod's affinity needs a " + labelName(d.TopologyKey) + " with a matching pod; no pod matches"
 		}
 		return "the pod's affinity needs a " + labelName(d.TopologyKey) + " with a matching pod; none has free capacity"
 	case plan.PodAntiAffinity:

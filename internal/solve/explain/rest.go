@@ -246,14 +246,25 @@ func (s *Explainer) explainTopology(c *problem.Class, pi int) *plan.Reason {
 		return nil
 	}
 	r := topology.ReasonOf(first)
-	if d, ok := r.Detail.(plan.OfTopologySpread); ok && d.MinDomains == 0 {
-		d.Fewest = s.emptiestDomains(first, tried)
-		if shift := s.shiftFrom(pi, first, d.Fewest); shift != nil {
-			d.Shifted, d.Shift, d.Until = shift.Zone, shift.ID, shift.Until
+	switch d := r.Detail.(type) {
+	case plan.OfTopologySpread:
+		if d.Undefined = hasNoDomain(first, tried); !d.Undefined && d.MinDomains == 0 {
+			d.Fewest = s.emptiestDomains(first, tried)
+			if shift := s.shiftFrom(pi, first, d.Fewest); shift != nil {
+				d.Shifted, d.Shift, d.Until = shift.Zone, shift.ID, shift.Until
+			}
 		}
+		r.Detail = d
+	case plan.OfPodAffinity:
+		d.Undefined, d.NoPod = hasNoDomain(first, tried), s.Topo.SelectsNoPod(first)
 		r.Detail = d
 	}
 	return &r
+}
+
+// hasNoDomain reports whether no node that the pool could buy has the label that a rule is over.
+func hasNoDomain(r *problem.Rule, tried []*topology.TopologyAssignment) bool {
+	return r.Key != problem.HostKey && !slices.ContainsFunc(tried, func(at *topology.TopologyAssignment) bool { return at.Labels[r.Key] != 0 })
 }
 
 // shiftFrom returns the zonal shift away from one of some domains of a rule in which the pool has offerings; nil: there is none.

@@ -34,7 +34,27 @@ func (s *Explainer) explainLabels(c *problem.Class, p *problem.Pool) *plan.Reaso
 			best = r
 		}
 	}
-	return best
+	return nearestOf(best, len(c.Spec.Terms))
+}
+
+// nearestOf notes in the reason of the term that comes nearest of how many it is, if it is not the only one.
+func nearestOf(r *plan.Reason, terms int) *plan.Reason {
+	if terms < 2 {
+		return r
+	}
+	out := *r
+	switch d := r.Detail.(type) {
+	case plan.OfRequirement:
+		d.Terms = terms
+		out.Detail = d
+	case plan.OfNoInstanceType:
+		if d.OfPool {
+			return r // whatever the pod requires
+		}
+		d.Terms = terms
+		out.Detail = d
+	}
+	return &out
 }
 
 // mostExplainedTerms is how many terms are looked at for a reason, the first of them.

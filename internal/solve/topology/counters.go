@@ -121,6 +121,11 @@ func (s *Topology) MayStartGroup(c *problem.Class) bool {
 	return true
 }
 
+// SelectsNoPod reports whether there is no pod that a rule selects, neither in the cluster nor in the plan.
+func (s *Topology) SelectsNoPod(r *problem.Rule) bool {
+	return !r.SelectsOwnPods && s.Counters[r.Counter].Total+s.Counters[r.Counter].Expected == 0
+}
+
 // LeastCount is the least count among the domains of a spread; 0 while fewer domains than its MinDomains have a node.
 func (s *Topology) LeastCount(r *problem.Rule) int64 {
 	x := &s.Counters[r.Counter]
