@@ -112,9 +112,12 @@ func HaveUnusedDevice(types []*InstanceType, requests Resources, names []string)
 	}
 	for d := Pods + 1; int(d) < min(len(types[0].Capacity), len(names)); d++ {
 		// Network interfaces of a VPC and huge pages are of general machines, which are kept for nobody.
-		if requests.At(d) == 0 && !strings.HasPrefix(names[d], "vpc.amazonaws.com/") && !strings.HasPrefix(names[d], "hugepages-") && !slices.ContainsFunc(types, func(t *InstanceType) bool { return t.Capacity.At(d) == 0 }) {
+		if requests.At(d) == 0 && !strings.HasPrefix(names[d], "vpc.amazonaws.com/") && !IsHugePages(names[d]) && !slices.ContainsFunc(types, func(t *InstanceType) bool { return t.Capacity.At(d) == 0 }) {
 			return true
 		}
 	}
 	return false
 }
+
+// IsHugePages reports whether a resource counts huge pages.
+func IsHugePages(name string) bool { return strings.HasPrefix(name, "hugepages-") }

@@ -196,9 +196,13 @@ func (c *poolChanges) apply(types []*model.InstanceType) []*model.InstanceType {
 	}
 	for k, x := range c.capacity {
 		t, o := changed(k.at), x.by
-		i := slices.IndexFunc(o.Capacity, func(r Resource) bool { return r.Dim == k.dim })
-		t.Capacity = t.Capacity.With(k.dim, o.Capacity[i].Amount)
-		t.Allocatable = t.Allocatable.With(k.dim, o.Capacity[i].Amount)
+		r := o.Capacity[slices.IndexFunc(o.Capacity, func(r Resource) bool { return r.Dim == k.dim })]
+		t.Capacity = t.Capacity.With(r.Dim, r.Amount)
+		if model.IsHugePages(r.Name) {
+			t.Allocatable = t.Allocatable.WithHugePages(r.Dim, r.Amount)
+		} else {
+			t.Allocatable = t.Allocatable.With(r.Dim, r.Amount)
+		}
 		t.CapacityOverlays = append(t.CapacityOverlays, o.Name)
 	}
 	for _, t := range out {

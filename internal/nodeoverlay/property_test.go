@@ -95,6 +95,9 @@ func wanted(pools []Pool, overlays []*Overlay) (applied map[string]bool, price f
 	return applied, price, amount
 }
 
+// hugePages is a resource of drawn overlays that comes out of memory.
+const hugePages = model.FirstExtended + 2
+
 func drawPools(t *rapid.T) []Pool {
 	var types []*model.InstanceType
 	for i := range rapid.IntRange(1, 4).Draw(t, "types") {
@@ -134,6 +137,9 @@ func drawOverlays(t *rapid.T) []*Overlay {
 			if rapid.IntRange(0, 3).Draw(t, "capacity") == 0 {
 				o.Capacity = append(o.Capacity, Resource{fmt.Sprintf("r%d", d), d, rapid.Int64Range(0, 3).Draw(t, "amount")})
 			}
+		}
+		if rapid.IntRange(0, 3).Draw(t, "huge pages") == 0 {
+			o.Capacity = append(o.Capacity, Resource{"hugepages-2Mi", hugePages, rapid.SampledFrom([]int64{0, 1 << 28, 1 << 31}).Draw(t, "bytes")})
 		}
 		add := func(key string, op model.Operator, values ...string) {
 			r, err := model.NewRequirement(key, op, values...)
@@ -207,6 +213,9 @@ func TestApply(t *testing.T) {
 					if got, want := x.Allocatable.At(d), amount(i, at, d); got != want {
 						t.Fatalf("%s %s resource %d: %d, want %d", p.Name, x.Name, d, got, want)
 					}
+				}
+				if got, want := x.Allocatable.At(model.Memory), max(0, 1<<30-amount(i, at, hugePages)); got != want {
+					t.Fatalf("%s %s: memory %d beside huge pages of %d, want %d", p.Name, x.Name, got, amount(i, at, hugePages), want)
 				}
 				if x.Allocatable.At(model.CPU) != 1000 {
 					t.Fatalf("%s: cpu %d", x.Name, x.Allocatable.At(model.CPU))

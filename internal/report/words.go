@@ -111,7 +111,7 @@ func listText(values []string, more int) string {
 // name.
 func amountPair(resource plan.ResourceName, a, b plan.Amount) (string, string) {
 	dim := model.DimOf(string(resource))
-	if strings.HasPrefix(string(resource), "hugepages-") {
+	if model.IsHugePages(string(resource)) {
 		dim = model.Memory // bytes, too
 	}
 	for decimals := 1; ; decimals++ {

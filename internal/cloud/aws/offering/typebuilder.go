@@ -63,6 +63,11 @@ func (b *TypeBuilder) Build(t *catalogue.TypeInfo, n NodeSpec) *Type {
 		}
 	}
 	it.Allocatable = it.Capacity.Sub(n.Kubelet.ReservedResources(it.Capacity))
+	for name, v := range n.Resources {
+		if model.IsHugePages(name) {
+			it.Allocatable[model.Memory] -= v
+		}
+	}
 	for d, v := range it.Allocatable {
 		it.Allocatable[d] = max(0, v)
 	}
