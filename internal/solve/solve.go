@@ -118,6 +118,10 @@ func (t *task) tryAlternatives(s *pack.Planner) *pack.Planner {
 		try(pack.Alternative{Reuse: pack.ReuseFromHigher})
 		try(pack.Alternative{Reuse: pack.ReuseFromLower})
 	}
+	if s.Placement.MayPackSpreads() {
+		tries++
+		try(pack.Alternative{Reuse: s.Purchases.Assumptions.Reuse, PackSpreads: true})
+	}
 	for again := true; again; {
 		again = false
 		for _, b := range s.Placement.StartedGroups {
@@ -126,7 +130,7 @@ func (t *task) tryAlternatives(s *pack.Planner) *pack.Planner {
 					continue
 				}
 				tries++
-				way := pack.Alternative{GroupStarts: map[int]string{b.Class: site}, Reuse: s.Purchases.Assumptions.Reuse}
+				way := pack.Alternative{GroupStarts: map[int]string{b.Class: site}, Reuse: s.Purchases.Assumptions.Reuse, PackSpreads: s.Purchases.Assumptions.PackSpreads}
 				for class, at := range s.Purchases.Assumptions.GroupStarts {
 					if class != b.Class {
 						way.GroupStarts[class] = at

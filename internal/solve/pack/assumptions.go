@@ -32,6 +32,7 @@ type Assumptions struct {
 type Alternative struct {
 	GroupStarts map[int]string // by class: the assignment where a group that must share a domain begins; none: the cheapest for one pod
 	Reuse       reuseOrder
+	PackSpreads bool                // pods of a spread go to the domain that has most of them, as far as its skew allows, and not to the one that has fewest
 	Early       []int               // classes that are placed before all others: see CrowdedOut
 	Heeded      problem.Preferences // see problem.Input
 }

@@ -155,7 +155,7 @@ func (s *Placement) placeOnNode(c *problem.Class, node int, n int64) {
 }
 
 // placeByDomain places a class that topology ties, few pods at a time: free capacity before new machines, then the
-// domain where a spread counts least, then the cheaper one, then by name. keep pods stay unplaced.
+// domain where a spread counts least (most, if the attempt packs spreads), then the cheaper one, then by name. keep pods stay unplaced.
 func (s *Placement) placeByDomain(c *problem.Class, keep int, add func(*problem.Class, *problem.OfferSet, int64, *topology.TopologyAssignment)) {
 	sites := s.Assignments.AssignmentsOf(c)
 	for _, at := range sites {
@@ -215,7 +215,9 @@ func (s *Placement) bestAssignment(c *problem.Class, sites []*topology.TopologyA
 				continue
 			}
 		}
-		at.SpreadCount, at.Node = s.Assignments.SpreadCountAt(c, at), node
+		if at.SpreadCount, at.Node = s.Assignments.SpreadCountAt(c, at), node; s.Purchases.Assumptions.PackSpreads {
+			at.SpreadCount = -at.SpreadCount
+		}
 		at.UnmetPreference = s.Topo.UnmetPreferenceWeight(c, at.Labels)
 		at.Cost = s.In.AddPreferenceCost(at.Price, at.UnmetPreference)
 		if best == nil || at.IsBetterThan(best) {

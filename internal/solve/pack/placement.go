@@ -119,6 +119,16 @@ func (s *Placement) BuysFromSeveralLevels() bool {
 	return false
 }
 
+// MayPackSpreads reports whether a spread allows several pods more in one domain than in another, so that fewer machines may do than with
+// equally many in each.
+func (s *Placement) MayPackSpreads() bool {
+	return slices.ContainsFunc(s.Inst.Classes, func(c *problem.Class) bool {
+		return len(c.Pods) > 1 && slices.ContainsFunc(c.Topology.DomainRules, func(r problem.Rule) bool {
+			return r.Kind == problem.RuleSpread && r.Hard && r.MaxSkew > 1
+		})
+	})
+}
+
 // mergeEqualBins makes equal bins copies of one again. No pod may be added to a bin any more.
 func (s *Placement) mergeEqualBins() {
 	seen, out := make(map[string]*Bin, len(s.Bins)), make([]*Bin, 0, len(s.Bins))
