@@ -105,6 +105,9 @@ func readGroup(in *astypes.AutoScalingGroup) *group {
 	default:
 		g.problem = "it has no launch template"
 	}
+	if u := awsapi.Deref(in.DesiredCapacityType); u != "" && u != "units" {
+		g.problem = "its desired capacity is counted as " + u + ", not in instances; set its DesiredCapacityType to units"
+	}
 	if awsapi.Deref(in.Status) != "" { // it is being deleted
 		g.problem = "its status is " + *in.Status
 	}
