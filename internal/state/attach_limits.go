@@ -78,11 +78,22 @@ func (l *attachLimits) settle(n *model.Node) (changed bool) {
 	return changed
 }
 
-// apply returns the types with the limits that nodes of them have. Types of which no node is known stay as they are.
+// apply returns the types with the limits that nodes of them have. Types of which no node is known keep what their provider says, unless nodes of
+// all other types attach less than that: then the driver was told to, with --volume-attach-limit or --reserved-volume-attachments, and so it will be
+// on them.
 func (l *attachLimits) apply(types []*model.InstanceType) []*model.InstanceType {
 	out := types
+	short := l.shortfalls(types)
 	for i, t := range types {
-		known := l.least[t.Name]
+		known := maps.Clone(l.least[t.Name])
+		for driver, by := range short {
+			if limit, ok := t.CSILimits[driver]; ok && l.least[t.Name] == nil {
+				if known == nil {
+					known = map[string]int64{}
+				}
+				known[driver] = by.of(limit)
+			}
+		}
 		differs := false
 		for driver, limit := range known {
 			was, ok := t.CSILimits[driver]
@@ -102,6 +113,46 @@ func (l *attachLimits) apply(types []*model.InstanceType) []*model.InstanceType 
 		maps.Copy(x.CSILimits, known)
 		out[i] = &x
 	}
+	return out
+}
+
+// shortfall is by how much nodes of all types seen attach less volumes of one driver than their provider says.
+type shortfall struct {
+	most  int64 // that a node of any of these types attaches
+	same  bool  // all of them attach as many
+	least int64 // the smallest difference from what the provider says
+}
+
+// of returns how many volumes a node of another type will attach, of which its provider says limit.
+func (s shortfall) of(limit int64) int64 {
+	if s.same {
+		return min(limit, s.most)
+	}
+	return max(0, limit-s.least)
+}
+
+// shortfalls returns, by driver, the shortfall of those among some types of which nodes are known; none of a driver that attaches on nodes of one
+// type what their provider says, or more.
+func (l *attachLimits) shortfalls(types []*model.InstanceType) map[string]shortfall {
+	if len(l.least) == 0 {
+		return nil
+	}
+	out, met := map[string]shortfall{}, map[string]bool{}
+	for _, t := range types {
+		for driver, limit := range l.least[t.Name] {
+			said, ok := t.CSILimits[driver]
+			switch have, seen := out[driver]; {
+			case !ok:
+			case limit >= said:
+				met[driver] = true
+			case !seen:
+				out[driver] = shortfall{limit, true, said - limit}
+			default:
+				out[driver] = shortfall{max(have.most, limit), have.same && have.most == limit, min(have.least, said-limit)}
+			}
+		}
+	}
+	maps.DeleteFunc(out, func(driver string, _ shortfall) bool { return met[driver] })
 	return out
 }
 

@@ -50,3 +50,37 @@ func TestAttachLimitsOfTypes(t *testing.T) {
 	s.Pools.SetTypes("p", []*model.InstanceType{{Name: "large", CSILimits: map[string]int64{driver: 25, "other": 3}}, {Name: "small"}})
 	check("with types offered anew", 22, 2)
 }
+
+// Where nodes of all types seen attach less than their provider says, types not seen are taken to attach less, too: as many as those if all attach
+// as many, else fewer by the same difference.
+func TestAttachLimitsOfUnseenTypes(t *testing.T) {
+	const driver = "ebs.csi.aws.com"
+	for _, c := range []struct {
+		name         string
+		large, small int64 // reported; 0: no node is there
+		said         int64 // by the provider, of a type of which there is no node
+		want         int64
+	}{
+		{"no node", 0, 0, 39, 39},
+		{"--volume-attach-limit=2", 2, 0, 39, 2},
+		{"the same on two types", 2, 2, 39, 2},
+		{"of a type that attaches fewer anyway", 20, 20, 7, 7},
+		{"--reserved-volume-attachments=3", 22, 13, 39, 36},
+		{"one type attaches what is said of it", 25, 2, 39, 39},
+		{"one type attaches more", 27, 2, 39, 39},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := New()
+			s.Pools.SetPool(&model.NodePool{Name: "p", UID: "p", Types: []*model.InstanceType{
+				{Name: "large", CSILimits: map[string]int64{driver: 25}}, {Name: "small", CSILimits: map[string]int64{driver: 16}}, {Name: "unseen", CSILimits: map[string]int64{driver: c.said}}}})
+			for kind, n := range map[string]int64{"large": c.large, "small": c.small} {
+				if n > 0 {
+					s.SetNode(&model.Node{Name: kind, Labels: model.Labels{model.LabelInstanceType: kind}, CSILimits: map[string]int64{driver: n}}, 1)
+				}
+			}
+			if got := s.Pools.FindPool("p").Types[2].CSILimits[driver]; got != c.want {
+				t.Errorf("a node of a type not seen attaches %d, want %d", got, c.want)
+			}
+		})
+	}
+}
