@@ -97,6 +97,12 @@ func (se *searchInput) input(allowDrifted bool) (*disrupt.Input, time.Time) {
 	return in, until
 }
 
+// hasPlaces reports whether the pods of a candidate fit on other nodes, or on such as could be launched.
+func (se *searchInput) hasPlaces(u *disrupt.Candidate) bool {
+	in, _ := se.input(true)
+	return disrupt.Evaluate(in, []*disrupt.Candidate{u}, se.pol.Disrupt, se.pol.Solve).Command != nil
+}
+
 // startTimes returns how long pods take to start and machines to come. To measure that, every pod and claim is looked at, so what
 // was measured a while ago still holds.
 func (se *searchInput) startTimes() measurement {

@@ -25,6 +25,7 @@ type StaticIn struct {
 	IsStaying   func(*model.Claim) bool                     // whether nothing takes a claim away
 	Allowed     map[string]int                              // by the name of a NodePool that lacks nodes (LackingNodes): how many may be launched now; negative: any number
 	CandidateOf func(c *model.Claim) (u *disrupt.Candidate) // nil: the claim is no candidate
+	HasPlaces   func(u *disrupt.Candidate) bool             // whether the pods of a candidate fit on other nodes, those included that could be launched
 }
 
 // StaticOut is what ScaleStatic decides.
@@ -102,8 +103,8 @@ func ScaleStatic(v *cluster.View, in StaticIn) (out StaticOut) {
 	return out
 }
 
-// scaleDown deletes what disturbs least: not launched, then empty, then of least weight, what says not to be disrupted
-// last; of those that disturb as much, what is cordoned first.
+// scaleDown deletes what disturbs least: not launched, then empty, then of least weight, after these the nodes whose pods have no place elsewhere, and
+// what says not to be disrupted last; of those that disturb as much, what is cordoned first.
 func (out *StaticOut) scaleDown(v *cluster.View, in StaticIn, p *model.NodePool, live []*model.Claim, n int) {
 	weight := func(c *model.Claim) int64 {
 		u := in.CandidateOf(c)
@@ -135,7 +136,7 @@ func (out *StaticOut) scaleDown(v *cluster.View, in StaticIn, p *model.NodePool,
 	slices.SortStableFunc(live, func(a, b *model.Claim) int {
 		return cmp.Or(rank(held(a))-rank(held(b)), cmp.Compare(weight(a), weight(b)), rank(cordoned(b))-rank(cordoned(a)), strings.Compare(a.Name, b.Name))
 	})
-	for _, c := range live[:n] {
+	for _, c := range in.preferWithPlaces(live, n, held) {
 		if c.UID == "" {
 			continue
 		}
@@ -143,6 +144,34 @@ func (out *StaticOut) scaleDown(v *cluster.View, in StaticIn, p *model.NodePool,
 		out.Add(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.ScaledDown, Pool: p.Name, Subject: plan.ObjectOf("nodeclaim", c.Name),
 			Detail: plan.OfReplicas{Want: p.Replicas, Have: int64(len(live))}}})
 	}
+}
+
+// mostPlaced is for how many nodes of a static NodePool a step asks whether their pods have a place elsewhere.
+const mostPlaced = 64
+
+// preferWithPlaces returns n of some claims, the first ones, but those whose pods have no place elsewhere after those whose pods have; what is held
+// comes last in any case.
+func (in *StaticIn) preferWithPlaces(live []*model.Claim, n int, held func(*model.Claim) bool) (out []*model.Claim) {
+	var homeless, last []*model.Claim
+	asked := 0
+	for _, c := range live {
+		if len(out) == n {
+			return out
+		}
+		u := in.CandidateOf(c)
+		switch {
+		case held(c):
+			last = append(last, c)
+			continue
+		case u != nil && len(u.Pods) > 0 && asked < mostPlaced:
+			if asked++; !in.HasPlaces(u) {
+				homeless = append(homeless, c)
+				continue
+			}
+		}
+		out = append(out, c)
+	}
+	return slices.Concat(out, homeless, last)[:n]
 }
 
 // StaticClaim returns a claim of a NodePool that is for no pod in particular: whatever the NodePool allows, the cheapest instance
