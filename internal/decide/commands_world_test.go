@@ -219,3 +219,44 @@ func TestOscillation(t *testing.T) {
 		untested(t, "nothing was ever moved while a workload stayed down: nothing was tested")
 	}
 }
+
+// TestResizedPodsAreNotMovedInVain has pods that are made smaller in place once they run, and whose successors are created as large as they were:
+// capacity that they do not use is no reason to move them, since a node would have to be launched for the successor.
+func TestResizedPodsAreNotMovedInVain(t *testing.T) {
+	t.Parallel()
+	moved := 0
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, false)
+		for i, l := range w.Workloads {
+			c := model.Class{Namespace: "default", Labels: model.Labels{"app": l.Name}, Scheduler: model.DefaultScheduler,
+				Requests: model.Resources{rapid.SampledFrom([]int64{1500, 3000, 3500}).Draw(t, "milli-CPUs when created"), 128 << 20, 0, 1}}
+			l.Class, l.Stateful, l.Bare, l.Want = classOf(c), false, false, rapid.IntRange(1, 4).Draw(t, "replicas")
+			if i == 0 || rapid.Bool().Draw(t, "is resized") {
+				c.Requests = model.Resources{rapid.SampledFrom([]int64{100, 200, 900}).Draw(t, "milli-CPUs later"), 128 << 20, 0, 1}
+				l.Resized = classOf(c)
+			}
+		}
+		w.pool().ConsolidationPolicy, w.pool().ConsolidateAfter = "WhenEmptyOrUnderutilized", 30*time.Second
+		w.Controller.Restart()
+		w.settle(4000)
+		vain := 0
+		w.did = func(a plan.Action) {
+			if c, ok := a.(plan.CreateClaim); ok && c.Why.Code == plan.Demand {
+				vain++
+			}
+			if _, ok := a.(plan.Evict); ok {
+				moved++
+			}
+		}
+		for range 4 {
+			w.Now = w.Now.Add(3 * time.Hour)
+			w.settle(4000)
+		}
+		if vain > 0 {
+			w.fatalf("%d nodes were launched for pods that had one, in 12 hours in which nobody but Dovetail changed anything", vain)
+		}
+	})
+	if moved == 0 {
+		untested(t, "nothing was ever moved: nothing was tested")
+	}
+}

@@ -37,6 +37,17 @@ type Candidate struct {
 	podClasses      []*model.Class
 }
 
+// asSuccessor returns a pod as the one that will take its place: a pod that was made smaller in place has a successor as large as it was created
+// itself.
+func asSuccessor(p *model.Pod) *model.Pod {
+	if p.Born == nil {
+		return p
+	}
+	q := *p
+	q.Class = p.Born
+	return &q
+}
+
 // NewCandidate fills in a candidate's price and pods; pods below the cutoff are expendable. Initialized, UnchangedSince,
 // Nominated, CommandID and UnmetRequirement are left to the caller.
 func NewCandidate(claim *model.Claim, node *model.Node, pool *model.NodePool, cutoff model.PriorityCutoff) *Candidate {
@@ -48,7 +59,7 @@ func NewCandidate(claim *model.Claim, node *model.Node, pool *model.NodePool, cu
 		case cutoff.IsExpendable(p):
 			c.Expendable++
 		case p.IsReschedulable():
-			c.Pods = append(c.Pods, p)
+			c.Pods = append(c.Pods, asSuccessor(p))
 			c.Occupied = true
 		default:
 			if p.IsWorkload() && !p.Terminal {

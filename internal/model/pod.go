@@ -26,6 +26,7 @@ type Consumed struct {
 type Pod struct {
 	Namespace, Name, UID string
 	Class                *Class
+	Born                 *Class // what it was before it was resized in place, if it requested more of something then; nil: as Class. Its successor is created so again
 	Owner                Owner
 	Node                 string // bound to; empty: not bound
 	Nominated            string // status.nominatedNodeName

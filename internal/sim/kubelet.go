@@ -174,8 +174,29 @@ func (c *Cluster) loseNode(m *Machine) {
 // podStart is how long the containers of a pod take to run after it was bound, if somebody may come before that.
 const podStart = time.Second
 
+// resizeAfter is how long after it was bound a pod is resized in place.
+const resizeAfter = 20 * time.Second
+
+// resizePod has a pod that is being bound resized in place later on, if its workload's pods are.
+func (c *Cluster) resizePod(p *model.Pod) {
+	i := slices.IndexFunc(c.Workloads, func(l *Workload) bool { return l.Class == p.Class && l.Resized != nil })
+	if i < 0 {
+		return
+	}
+	c.due.add(c.Now.Add(resizeAfter), func() {
+		now := c.Pods[p.Key()]
+		if now == nil || now.UID != p.UID || now.Node != p.Node || !now.Deleting.IsZero() {
+			return
+		}
+		q := *now
+		q.Class = c.Workloads[i].Resized
+		c.SetPod(&q)
+	})
+}
+
 // startPod has a kubelet start a pod that is being bound: beside an adversary that takes a moment, in which the node may go.
 func (c *Cluster) startPod(p *model.Pod) {
+	c.resizePod(p)
 	if c.Faults.Adversary == nil {
 		return
 	}

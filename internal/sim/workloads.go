@@ -24,7 +24,7 @@ func (c *Cluster) runWorkloads() {
 			c.show(watchReplicas, func(s *state.State) { s.SetReplicas(l.UID(), want) })
 		}
 		var have []*model.Pod
-		for _, p := range byKey(c.ofClass[l.Class]) {
+		for _, p := range byKey(c.podsOf(l)) {
 			if p.Deleting.IsZero() {
 				have = append(have, p)
 			}
@@ -126,9 +126,19 @@ func (c *Cluster) StandsOn(d *model.Daemon, n *model.Node) bool {
 	return n.Deleting.IsZero() && model.Untolerated(taintsOf(n), slices.Concat(d.Class.Tolerations, daemonTolerations)) == nil && d.Class.AllowsStanding(n.Labels, n.Name)
 }
 
+// podsOf returns the pods of a workload, by key.
+func (c *Cluster) podsOf(l *Workload) map[string]*model.Pod {
+	if len(c.ofClass[l.Resized]) == 0 {
+		return c.ofClass[l.Class]
+	}
+	out := maps.Clone(c.ofClass[l.Resized])
+	maps.Copy(out, c.ofClass[l.Class])
+	return out
+}
+
 // healthy returns how many pods of a workload run.
 func (c *Cluster) healthy(l *Workload) (n int) {
-	for _, p := range c.ofClass[l.Class] {
+	for _, p := range c.podsOf(l) {
 		if p.Node != "" && p.Deleting.IsZero() {
 			n++
 		}

@@ -40,7 +40,7 @@ func (t *podTable) setPod(p *model.Pod, now time.Time) {
 	key := p.Key()
 	old := t.byKey[key]
 	if old != nil && old.UID == p.UID {
-		p.Seen = old.Seen
+		p.Seen, p.Born = old.Seen, bornAs(old, p)
 	}
 	t.replicaSets.countPod(old, p)
 	t.countEnded(old, p)
@@ -60,6 +60,18 @@ func (t *podTable) setPod(p *model.Pod, now time.Time) {
 		t.unplacePod(key, old, now)
 		t.placePod(key, p, now)
 	}
+}
+
+// bornAs returns what a pod was first seen as, if it requests less of something now; nil: it does not.
+func bornAs(old, p *model.Pod) *model.Class {
+	first := old.Born
+	if first == nil {
+		first = old.Class
+	}
+	if first == p.Class || first.Requests.Fits(p.Class.Requests) {
+		return nil
+	}
+	return first
 }
 
 // staysBound reports whether a pod is on the same node before and after a change, and holds its room there.

@@ -693,7 +693,7 @@ func TestARefusedTolerationIsRemembered(t *testing.T) {
 
 // TestAPodChangesWhereItStands: whatever changes of a pod on a node is seen.
 func TestAPodChangesWhereItStands(t *testing.T) {
-	identity := map[string]bool{"Namespace": true, "Name": true, "UID": true, "Node": true, "Nominated": true, "Created": true, "Seen": true,
+	identity := map[string]bool{"Namespace": true, "Name": true, "UID": true, "Node": true, "Nominated": true, "Created": true, "Seen": true, "Born": true,
 		"Terminal": true, "Gated": true, "Mirror": true, "Unreservable": true, "Unbindable": true, "Binding": true, "Tolerating": true, "Expected": true, "Buffer": true, "Placeholder": true, "EndsWithNamespace": true} // what never changes, ends its stay, or is not read from it
 	typ, looked := reflect.TypeFor[model.Pod](), 0
 	for i := range typ.NumField() {
@@ -738,6 +738,33 @@ func TestAPodChangesWhereItStands(t *testing.T) {
 	}
 	if looked < 10 {
 		t.Fatalf("%d fields looked at", looked)
+	}
+}
+
+// A pod that is resized in place to request less keeps what it was born as, until it requests as much again; another pod of its name was born as it is.
+func TestBornAs(t *testing.T) {
+	s := fresh()
+	s.SetNode(&model.Node{Name: "n", UID: "n"}, 1)
+	sized := func(uid string, cpu, memory int64) *model.Pod {
+		p := pod("a", fmt.Sprint(cpu, "/", memory), "n")
+		p.UID, p.Class.Requests = uid, model.Resources{cpu, memory, 0, 1}
+		return p
+	}
+	for _, step := range []struct {
+		uid         string
+		cpu, memory int64
+		born        int64 // CPU that it was born with; 0: as it is
+	}{
+		{"u", 3000, 1 << 30, 0}, {"u", 200, 1 << 30, 3000}, {"u", 500, 1 << 30, 3000}, {"u", 3000, 1 << 30, 0}, {"u", 4000, 1 << 20, 3000}, {"v", 200, 1 << 30, 0},
+	} {
+		s.SetPod(sized(step.uid, step.cpu, step.memory))
+		p, born := s.Snapshot(at(0)).Nodes[0].Pods[0], int64(0)
+		if p.Born != nil {
+			born = p.Born.Requests.At(model.CPU)
+		}
+		if born != step.born {
+			t.Errorf("pod %s with %d CPU and %d memory: born with %d CPU, want %d", step.uid, step.cpu, step.memory, born, step.born)
+		}
 	}
 }
 
