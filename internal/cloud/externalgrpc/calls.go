@@ -29,7 +29,7 @@ func call[Q, R any](ctx context.Context, s *server, name string, do func(context
 	if err == nil {
 		return out, nil
 	}
-	e := &nodegroups.CallError{Kind: cloud.Unknown, Err: &callError{name, err}}
+	e := &nodegroups.CallError{Kind: cloud.Unknown, Err: &callError{name, s, err}}
 	if after, asked := retryAfter(err); asked {
 		e.Kind, e.After = cloud.Throttled, after
 		return out, e
@@ -45,14 +45,29 @@ func call[Q, R any](ctx context.Context, s *server, name string, do func(context
 
 // callError is the answer of a call that failed.
 type callError struct {
-	name string
-	err  error
+	name   string
+	server *server
+	err    error
 }
 
 // Error implements error.
 func (e *callError) Error() string {
 	s := status.Convert(e.err)
-	return fmt.Sprintf("%s: the server answers %s: %s", e.name, s.Code(), s.Message())
+	switch s.Code() {
+	case codes.Unavailable:
+		return fmt.Sprintf("%s: the server at %s is not available: %s; if that lasts, %s", e.name, e.server.address, s.Message(), e.server.remedy())
+	case codes.DeadlineExceeded:
+		return fmt.Sprintf("%s: the server at %s did not answer in %s; if that lasts, read the server's log, or raise grpc_timeout in --cloud-config", e.name, e.server.address, e.server.timeout)
+	}
+	return fmt.Sprintf("%s: the server at %s answers %s: %s", e.name, e.server.address, s.Code(), s.Message())
+}
+
+// remedy returns what a person can do if the server is not available. gRPC's message does not always tell a refused certificate from a closed connection.
+func (s *server) remedy() string {
+	if s.secure {
+		return "check that the server runs, and address, key, cert and cacert in --cloud-config"
+	}
+	return "check that the server runs, and address in --cloud-config; a server that requires TLS needs key, cert and cacert"
 }
 
 // isUnimplemented reports whether a server does not implement a call.
@@ -80,6 +95,8 @@ func retryAfter(err error) (time.Duration, bool) {
 // server is a client of a server.
 type server struct {
 	client  protocol.CloudProviderClient
+	address string // host:port
+	secure  bool   // with TLS
 	timeout time.Duration
 	nodes   Nodes // nil: none are found
 	clock   cloud.Clock

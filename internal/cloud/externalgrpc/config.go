@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"sigs.k8s.io/yaml"
-
-	"github.com/dovetail-sh/dovetail/internal/cloud/externalgrpc/protocol"
 )
 
 // DefaultTimeout is how long a call may take; Cluster Autoscaler's value.
@@ -89,8 +89,18 @@ func (c *Config) timeout() (time.Duration, error) {
 	return d, nil
 }
 
-// connect returns a client of the server. Nothing is asked yet: a server may come up later.
-func (c *Config) connect() (protocol.CloudProviderClient, error) {
+const (
+	// redialMost is the maximum delay before a server that was not reached is tried again. gRPC's own is two minutes.
+	redialMost = 5 * time.Second
+	// silentFor is how long a server may send nothing while calls wait for it, and silentMore how long it then has to answer a ping, before its connection is
+	// replaced. Otherwise the calls of a quarter of an hour fail after the server's host is lost. Servers allow such pings: they have sent something since the
+	// last one, or do not answer.
+	silentFor  = 20 * time.Second
+	silentMore = 5 * time.Second
+)
+
+// dial returns a connection to the server. Nothing is asked yet: a server may come up later.
+func (c *Config) dial(more ...grpc.DialOption) (*grpc.ClientConn, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
@@ -110,10 +120,13 @@ func (c *Config) connect() (protocol.CloudProviderClient, error) {
 		}
 		secure = credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12})
 	}
-	conn, err := grpc.NewClient("dns:///"+c.Address, grpc.WithTransportCredentials(secure), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(mostAnswer)))
+	redial := grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: redialMost}
+	redial.Backoff.MaxDelay = redialMost
+	conn, err := grpc.NewClient("dns:///"+c.Address, append([]grpc.DialOption{grpc.WithTransportCredentials(secure), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
+		grpc.WithConnectParams(redial), grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: silentFor, Timeout: silentMore}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(mostAnswer))}, more...)...)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", c.Address, err)
 	}
-	return protocol.NewCloudProviderClient(conn), nil
+	return conn, nil
 }

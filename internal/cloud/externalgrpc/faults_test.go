@@ -89,7 +89,7 @@ func TestServersAnswers(t *testing.T) {
 			s.Refuse = map[string]error{g: status.Error(codes.PermissionDenied, "not you")}
 		}, func(t *testing.T, w *world, p cloud.Provider) {
 			err := p.Launch(t.Context(), []cloud.LaunchRequest{request("a")})[0].Err
-			if cloud.KindOf(err) != cloud.Denied || !strings.Contains(err.Error(), "NodeGroupIncreaseSize: the server answers PermissionDenied: not you") {
+			if cloud.KindOf(err) != cloud.Denied || !strings.Contains(err.Error(), "NodeGroupIncreaseSize: the server at "+w.address+" answers PermissionDenied: not you") {
 				t.Errorf("have %v, want a denial that names the call", err)
 			}
 		}},
@@ -161,7 +161,7 @@ func TestErrorsOfRunningMachines(t *testing.T) {
 	}
 }
 
-// TestServerGone: a server that does not answer gives errors that name the call, and nothing is taken to have ended.
+// TestServerGone: a server that does not answer gives errors that name the call, the server and the remedy, and nothing is taken to have ended.
 func TestServerGone(t *testing.T) {
 	s := &externalgrpctest.Server{}
 	s.AddGroup("small", "a", model.OnDemand, 2, 0.1)
@@ -169,8 +169,14 @@ func TestServerGone(t *testing.T) {
 	p := w.provider()
 	w.comes(p, "a")
 	s.Stop()
-	if _, err := p.List(t.Context()); cloud.KindOf(err) != cloud.Unknown || !strings.Contains(err.Error(), "Refresh: the server answers Unavailable") {
-		t.Errorf("have %v, want an error that names the call", err)
+	_, err := p.List(t.Context())
+	if cloud.KindOf(err) != cloud.Unknown {
+		t.Fatalf("have %v, want an unknown end", err)
+	}
+	for _, want := range []string{"Refresh: the server at " + w.address + " is not available", "; if that lasts, check that the server runs, and address in --cloud-config;"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("have %v, want one with %q", err, want)
+		}
 	}
 }
 

@@ -24,7 +24,7 @@ type Provider struct {
 
 // New makes a provider. Nothing is called before it is used.
 func New(c *Config, records nodegroups.Records, resources nodegroups.Resources, clock cloud.Clock, log *slog.Logger) (*Provider, error) {
-	client, err := c.connect()
+	conn, err := c.dial()
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func New(c *Config, records nodegroups.Records, resources nodegroups.Resources, 
 	if err != nil {
 		return nil, err
 	}
-	s := &server{client: client, timeout: timeout, clock: clock, log: log}
+	s := &server{client: protocol.NewCloudProviderClient(conn), address: c.Address, secure: c.CACert != "", timeout: timeout, clock: clock, log: log}
 	return &Provider{nodegroups.New(nodegroups.Settings{Name: "externalgrpc", Server: s, Timeout: timeout, Records: records, Resources: resources, Clock: clock, Log: log}), s}, nil
 }
 

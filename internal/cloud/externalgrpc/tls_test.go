@@ -109,12 +109,17 @@ func TestMutualTLS(t *testing.T) {
 		want           string
 	}{
 		{"the right certificates", ours, ours, ""},
-		{"a client of others", others, ours, "Refresh: the server answers Unavailable"},
+		{"a client of others", others, ours, "and address, key, cert and cacert in --cloud-config"},
 		{"a server of others", ours, others, "certificate signed by unknown authority"},
+		{"no certificates", nil, nil, "a server that requires TLS needs key, cert and cacert"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			cert, key := x.client.issue(x509.ExtKeyUsageClientAuth)
-			p, err := externalgrpc.New(&externalgrpc.Config{Address: address, Cert: cert, Key: key, CACert: x.server.file}, &cloudtest.Record{}, state.New().Resources(), cloud.Wall{},
+			config := &externalgrpc.Config{Address: address}
+			if x.client != nil {
+				config.Cert, config.Key = x.client.issue(x509.ExtKeyUsageClientAuth)
+				config.CACert = x.server.file
+			}
+			p, err := externalgrpc.New(config, &cloudtest.Record{}, state.New().Resources(), cloud.Wall{},
 				slog.New(slog.NewTextHandler(io.Discard, nil)))
 			if err != nil {
 				t.Fatal(err)
