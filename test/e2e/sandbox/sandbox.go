@@ -332,7 +332,7 @@ func Watch[T any](ctx context.Context, s *Sandbox, path string, change func(kind
 		if ctx.Err() != nil {
 			return nil
 		}
-		away := utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
+		away := utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err)
 		restarted = restarted || away
 		switch {
 		case away:
