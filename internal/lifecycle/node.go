@@ -80,13 +80,18 @@ var formerLabels = map[string]string{
 func registerNode(in *Input, n *model.Node, u *plan.UpdateNode) {
 	c := in.Claim
 	u.Why = plan.Reason{Code: plan.Registering, Pool: c.Pool}
+	inGroup := c.Labels[model.LabelNodeGroup] != ""
 	for k, v := range c.Labels {
-		if h, ok := n.Labels[k]; !ok || h != v {
+		if h, ok := n.Labels[k]; !ok || h != v && !(inGroup && isPlace(k)) {
 			u.Labels[k] = v
 		}
 	}
 	for old, k := range formerLabels {
-		if v, ok := c.Labels[k]; ok && n.Labels[old] == "" {
+		v, ok := c.Labels[k]
+		if _, written := u.Labels[k]; !written && n.Labels[k] != "" {
+			v = n.Labels[k]
+		}
+		if ok && n.Labels[old] == "" {
 			u.Labels[old] = v
 		}
 	}
@@ -114,6 +119,10 @@ func registerNode(in *Input, n *model.Node, u *plan.UpdateNode) {
 		u.DaemonsOnly = in.Daemons.KeptOff && !isCordoned(n)
 	}
 }
+
+// isPlace reports whether a label says where a machine is: a kubelet, a cloud's controller manager or a CSI driver that has set it knows better than the template
+// of a node group, which names one zone even if the machines of the group come in several. Volumes are attached by it.
+func isPlace(label string) bool { return strings.HasPrefix(label, "topology.") }
 
 // IsEphemeral reports whether a taint goes by itself once a new node is up.
 func IsEphemeral(t model.Taint) bool {
