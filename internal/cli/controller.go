@@ -372,7 +372,7 @@ func connectProvider(ctx context.Context, f *controllerFlags, s *controllerSetti
 		}
 		server.FindNodes(write.NewMachineNodes(cluster))
 		s.log.Info("launching through an externalgrpc server", "address", s.server.Address)
-		return cloud.Retry(server, cloud.Wall{}, cloud.DefaultRetry()), server.Run, nil
+		return cloud.Retry(server, cloud.Wall{}, cloud.DefaultRetry()), nil, nil
 	}
 	clients, err := awsapi.Connect(ctx)
 	if err != nil {

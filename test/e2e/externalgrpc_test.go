@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -79,6 +80,10 @@ func TestExternalGRPC(t *testing.T) {
 	})
 	if n := len(server.EverMade()); n != 7 {
 		t.Errorf("%d machines were made, want 7", n)
+	}
+	stop(syscall.SIGTERM)
+	if slices.Contains(server.Calls(), "Cleanup") {
+		t.Error("the server was told to clean up, which it can be once: the next controller uses it, too")
 	}
 }
 

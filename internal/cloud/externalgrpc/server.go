@@ -39,17 +39,6 @@ func New(c *Config, records nodegroups.Records, resources nodegroups.Resources, 
 // FindNodes makes servers know the names and labels of nodes that they are to end: some find machines by them.
 func (p *Provider) FindNodes(n Nodes) { p.server.nodes = n }
 
-// Run tells the server, when the context ends, that no calls follow.
-func (p *Provider) Run(ctx context.Context) {
-	<-ctx.Done()
-	if cloud.LooksOnly(ctx) {
-		return
-	}
-	if _, err := call(context.WithoutCancel(ctx), p.server, "Cleanup", p.server.client.Cleanup, &protocol.CleanupRequest{}); err != nil && !isUnimplemented(err) {
-		p.server.log.Warn("the Cleanup call to the server failed", "error", err)
-	}
-}
-
 // Refresh implements nodegroups.Server.
 func (s *server) Refresh(ctx context.Context) error {
 	_, err := call(ctx, s, "Refresh", s.client.Refresh, &protocol.RefreshRequest{})

@@ -211,8 +211,12 @@ func (s *Server) Refresh(context.Context, *protocol.RefreshRequest) (*protocol.R
 	return &protocol.RefreshResponse{}, nil
 }
 
-// Cleanup implements the protocol.
+// Cleanup implements the protocol. It counts as a call that changes something: clouds of Cluster Autoscaler end what keeps their view of the cloud current, and
+// some end their process when they are called again.
 func (s *Server) Cleanup(context.Context, *protocol.CleanupRequest) (*protocol.CleanupResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = append(s.calls, "Cleanup")
 	return &protocol.CleanupResponse{}, nil
 }
 
