@@ -21,6 +21,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/approve"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/fleet"
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/kube/watch"
@@ -77,6 +78,8 @@ Exit status: 0 every pod has a node, 3 some pods have none, 1 invalid input (wit
 	g.BoolVar(&f.compare, "compare", false, "Compare the current nodes with a repacked cluster, in dollars per month")
 	g.BoolVar(&f.headroom, "headroom", false, "Show the cost of the Headrooms' calendars in the next 24 hours (docs/HEADROOM.md)")
 	f.clusterFlags.add(g)
+	g.StringVar(&f.clusterAPI.cluster, "cluster-api-cluster", "", "With --live: NAMESPACE/NAME of the Cluster whose node groups are read. Default: that of the running controller")
+	g.StringVar(&f.clusterAPI.management, "management-kubeconfig", "", "With --live: path to the kubeconfig of Cluster API's management cluster. If unset, the workload cluster is its own management cluster")
 	f.priceFlags.add(g, "File with instance types and prices, in the format of the built-in EC2 catalog or of Karpenter's KWOK instance types.")
 	g.StringVar(&f.scheduler, "scheduler-config", "", schedulerConfigUsage)
 	f.demand.add(g)
@@ -131,6 +134,8 @@ func (f *planFlags) policy() (decide.Policy, error) {
 		return pol, exit{2, errors.New("plan needs input: files (-f), or the cluster of the kubeconfig (--live); see 'dovetail plan --help'")}
 	case f.compare && f.live && len(f.files) > 0:
 		return pol, exit{2, errors.New("--compare reads files or a cluster: leave out -f or --live")}
+	case f.clusterAPI != (clusterAPIFlags{}) && !f.live:
+		return pol, exit{2, errors.New("--cluster-api-cluster and --management-kubeconfig require --live")}
 	case f.isNamed() && !f.live:
 		return pol, exit{2, errors.New("--kubeconfig and --context require --live")}
 	}
@@ -146,7 +151,7 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 	if f.compare {
 		return runCompare(c, f, pol, shown)
 	}
-	cat, err := f.priceFlags.load(c.ErrOrStderr())
+	cat, list, err := f.priceFlags.read()
 	if err != nil {
 		return err
 	}
@@ -166,16 +171,24 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 	if err := readFiles(m, f.files, c.InOrStdin()); err != nil {
 		return err
 	}
+	var cluster *client.Client
 	if f.live {
 		shown.at("reading the cluster")
-		if err := readCluster(c.Context(), s, f.clusterFlags, m.Scheduler, c.ErrOrStderr()); err != nil {
+		if cluster, err = readCluster(c.Context(), s, f.clusterFlags, m.Scheduler, c.ErrOrStderr()); err != nil {
 			return err
 		}
 	}
 	shown.at("taking in %d objects", m.Len())
 	m.Feed(s)
 	of := offerer{types: types, estimator: fleet.NewEstimator(cat, s.Resources()), live: f.live}
+	if f.live && slices.ContainsFunc(s.Pools.ListPools(), func(p *model.NodePool) bool { return p.OfGroups }) {
+		shown.at("reading node groups")
+		if of.groups, err = readGroups(c.Context(), cluster, f.clusterAPI, s, list, c.ErrOrStderr()); err != nil {
+			return err
+		}
+	}
 	of.offer(c.Context(), s)
+	f.priceFlags.warn(c.ErrOrStderr(), list, cat, of.used)
 	if f.headroom {
 		shown.at("pricing headroom")
 		return planHeadroom(c, f, pol, m, s, cat.Name)
@@ -285,18 +298,18 @@ func manifestsIn(dir string) ([]string, error) {
 	return out, nil
 }
 
-// readCluster takes in all that a cluster has, once.
-func readCluster(ctx context.Context, s *state.State, f clusterFlags, scheduler translate.SchedulerDefaults, errs io.Writer) error {
-	client, _, err := connectUser(ctx, f, "plan")
+// readCluster takes in all that a cluster has, once, and returns its client.
+func readCluster(ctx context.Context, s *state.State, f clusterFlags, scheduler translate.SchedulerDefaults, errs io.Writer) (*client.Client, error) {
+	cluster, _, err := connectUser(ctx, f, "plan")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if client.Log, err = logger(errs, "text", "warn"); err != nil {
-		return err
+	if cluster.Log, err = logger(errs, "text", "warn"); err != nil {
+		return nil, err
 	}
-	ctx, cancel := readWithin(ctx, client.Address, liveLimit)
+	ctx, cancel := readWithin(ctx, cluster.Address, liveLimit)
 	defer cancel()
-	return watch.Read(ctx, client, &translate.Translator{Table: s.Resources(), Lookup: client.Seen.Lookup(), Defaults: scheduler}, s)
+	return cluster, watch.Read(ctx, cluster, &translate.Translator{Table: s.Resources(), Lookup: cluster.Seen.Lookup(), Defaults: scheduler}, s)
 }
 
 // schedulerConfigUsage is what --scheduler-config says of itself, wherever it is.

@@ -26,26 +26,30 @@ type offerer struct {
 	types     []*model.InstanceType
 	estimator *fleet.Estimator
 	live      bool
-	unknown   []string // what had to be assumed of node classes
+	groups    cloud.Provider        // of Cluster API; nil: its node groups can't be read
+	used      []*model.InstanceType // of node groups
+	unknown   []string              // what had to be assumed of node classes
 }
 
 // offer gives every pool what its node class would offer from the catalog. A pool of a node class that files do not hold is
 // taken as ready: whoever plans with files need not have one. In a cluster the simulated cloud's own kind must be there. A pool of node groups
-// takes no part: which types, labels and sizes they have only the cloud can tell, and a plan of guesses would be believed.
+// takes no part if these can't be read: which types, labels and sizes they have only the cloud can tell, and a plan of guesses would be believed.
 func (f *offerer) offer(ctx context.Context, s *state.State) {
 	for _, p := range s.Pools.ListPools() {
 		s.Pools.SetTypes(p.Name, f.types)
 		class := s.Pools.FindNodeClass(p.ClassGroup, p.ClassKind, p.ClassName)
 		switch {
-		case p.OfGroups:
+		case p.OfGroups && f.groups == nil:
 			s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeGroupsNotRead",
 				Message: "plan doesn't know what the node groups of " + p.ClassKind + " " + p.ClassName + " may launch: their types, labels and sizes are in the cloud; " +
-					"ask the running controller: dovetail why nodepool/" + p.Name})
+					"ask the running controller: dovetail why nodepool/" + p.Name + ". For Cluster API, use --live with --cluster-api-cluster"})
 		case f.live && p.Ready && p.ClassGroup == kwokv1alpha1.Group && class == nil:
 			s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeClassNotFound",
 				Message: "spec.template.spec.nodeClassRef names " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + ", which does not exist; create it"})
 		case class != nil && (!class.Deleting.IsZero() || class.Conditions["Ready"].Status == "False"):
 			s.Pools.SetReady(p.Name, false, notReady(class))
+		case p.OfGroups:
+			f.offerGroups(ctx, s, p, class)
 		case p.ClassGroup == awsv1.Group && p.ClassKind == awsv1.KindEC2NodeClass:
 			if err := f.offerEC2(ctx, s, p, class); err != nil {
 				s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: err.Error()})
@@ -71,8 +75,7 @@ func (f *offerer) offerEC2(ctx context.Context, s *state.State, p *model.NodePoo
 		f.assume("EC2NodeClass " + p.ClassName + " of NodePool " + p.Name + " is not in the input: nodes with the defaults of AL2023 in every zone are assumed")
 		return nil
 	}
-	nc := cloud.NodeClass{Group: class.Group, Kind: class.Kind, Name: class.Name, UID: class.UID, Generation: class.Generation, Annotations: class.Annotations, Spec: class.Spec}
-	e, err := f.estimator.Offerings(ctx, p, nc, class.Status)
+	e, err := f.estimator.Offerings(ctx, p, providerClass(class), class.Status)
 	if err != nil {
 		return err
 	}
@@ -81,6 +84,11 @@ func (f *offerer) offerEC2(ctx context.Context, s *state.State, p *model.NodePoo
 	}
 	s.Pools.SetTypes(p.Name, e.Types)
 	return nil
+}
+
+// providerClass returns a node class as providers take it.
+func providerClass(c *state.NodeClass) cloud.NodeClass {
+	return cloud.NodeClass{Group: c.Group, Kind: c.Kind, Name: c.Name, UID: c.UID, Generation: c.Generation, Annotations: c.Annotations, Spec: c.Spec}
 }
 
 func (f *offerer) assume(what string) {
@@ -176,6 +184,7 @@ type planFlags struct {
 	clusterFlags
 	files                   []string
 	live, compare, headroom bool
+	clusterAPI              clusterAPIFlags
 	priceFlags
 	output, maxGap, scheduler string
 	work                      int64

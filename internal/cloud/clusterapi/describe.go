@@ -113,7 +113,10 @@ func (s *server) infrastructure(ctx context.Context, o *object) (t machineTempla
 	switch {
 	case err == nil:
 		return t, "", nil
-	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
+	case apierrors.IsNotFound(err):
+		s.forgetVersion(group)
+		return t, fmt.Sprintf("spec.template.spec.infrastructureRef: %s %s/%s does not exist; create it, or name one that exists", ref.Kind, s.namespace, ref.Name), nil
+	case apierrors.IsForbidden(err):
 		s.forgetVersion(group)
 		return t, fmt.Sprintf("%s %s/%s: %v%s", ref.Kind, s.namespace, ref.Name, err, remedyOf(err, unpermitted)), nil
 	}

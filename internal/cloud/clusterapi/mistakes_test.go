@@ -88,7 +88,7 @@ func TestMistakes(t *testing.T) {
 		{"gpu type", annotation(capacity+"gpu-type", "two words"), `gpu-type: "two words": use the name of a resource`, ""},
 		{"share", annotation("cluster.x-k8s.io/autoscaling-options-scaledownutilizationthreshold", "50%"), `scaledownutilizationthreshold: "50%": use a share between 0 and 1`, ""},
 		{"duration", annotation("cluster.x-k8s.io/autoscaling-options-maxnodeprovisiontime", "-1m"), `maxnodeprovisiontime: "-1m": use a duration such as 10m`, ""},
-		{"no template", func(a *clusterapitest.Answers) { delete(a.Texts, first) }, "MachineDeployment default/group-00: annotations capacity.cluster-autoscaler.kubernetes.io/cpu and capacity.cluster-autoscaler.kubernetes.io/memory: missing, and its infrastructure template does not say status.capacity; set both (KwokMachineTemplate default/group-00: ", ""},
+		{"no template", func(a *clusterapitest.Answers) { delete(a.Texts, first) }, "MachineDeployment default/group-00: annotations capacity.cluster-autoscaler.kubernetes.io/cpu and capacity.cluster-autoscaler.kubernetes.io/memory: missing, and its infrastructure template does not say status.capacity; set both (spec.template.spec.infrastructureRef: KwokMachineTemplate default/group-00 does not exist; create it, or name one that exists)", ""},
 		{"template without a right", func(a *clusterapitest.Answers) {
 			a.Errors = map[string]error{first: apierrors.NewForbidden(schema.GroupResource{Group: "infrastructure.cluster.x-k8s.io", Resource: "kwokmachinetemplates"}, "group-00", nil)}
 		}, `set both (KwokMachineTemplate default/group-00: kwokmachinetemplates.infrastructure.cluster.x-k8s.io "group-00" is forbidden`, ""},

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copyright 2026 The Dovetail Authors
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
+	"github.com/dovetail-sh/dovetail/internal/cloud/clusterapi"
+	"github.com/dovetail-sh/dovetail/internal/cloud/nodegroups"
+	"github.com/dovetail-sh/dovetail/internal/kube/client"
+	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/state"
+)
+
+// clusterAPIFlags say which Cluster of Cluster API has the node groups.
+type clusterAPIFlags struct{ cluster, management string }
+
+// readGroups returns a provider that reads the node groups of Cluster API and changes nothing, with the prices of a list, which may be nil. The Cluster is that of the flags, or
+// that of the running controller's command line. It returns nil if neither names one. Warnings are about prices.
+func readGroups(ctx context.Context, cluster *client.Client, f clusterAPIFlags, s *state.State, list *catalog.PriceList, warnings io.Writer) (cloud.Provider, error) {
+	name := f.cluster
+	if name == "" {
+		args, err := cluster.ControllerArgs(ctx)
+		var none *client.NoController
+		var missing *client.MissingRole
+		if err != nil && !errors.As(err, &none) && !errors.As(err, &missing) {
+			return nil, err
+		}
+		if flagOfArgs(args, "cloud") != cloudClusterAPI {
+			return nil, nil
+		}
+		name = flagOfArgs(args, "cluster-api-cluster")
+		if f.management == "" && flagOfArgs(args, "management-kubeconfig") != "" {
+			return nil, exit{2, errors.New("--management-kubeconfig: the controller uses a separate management cluster; set the path of its kubeconfig on this machine")}
+		}
+	}
+	config, err := clusterapi.ReadConfig(name)
+	if err != nil {
+		return nil, exit{2, fmt.Errorf("--cluster-api-cluster: %w", err)}
+	}
+	management := cluster
+	if f.management != "" {
+		if management, err = client.Connect(ctx, f.management, 0, 0, "dovetail-plan/"+version(), client.ReadOnly); err != nil {
+			return nil, exit{2, fmt.Errorf("--management-kubeconfig: %w", err)}
+		}
+	}
+	log, err := logger(warnings, "text", "warn")
+	if err != nil {
+		return nil, err
+	}
+	prices := func() cloud.PriceTable { return nil }
+	if list != nil {
+		prices = func() cloud.PriceTable { return list }
+	}
+	return cloud.NewPriced(clusterapi.New(config, management, nodegroups.NoRecords{}, s.Resources(), cloud.Wall{}, log), prices, log), nil
+}
+
+// offerGroups gives a pool what the node groups of its class offer.
+func (f *offerer) offerGroups(ctx context.Context, s *state.State, p *model.NodePool, class *state.NodeClass) {
+	if class == nil {
+		s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeClassNotFound",
+			Message: "spec.template.spec.nodeClassRef names " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + ", which does not exist; create it"})
+		return
+	}
+	types, err := f.groups.Offerings(ctx, p, providerClass(class))
+	if err != nil {
+		s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeGroupsNotRead", Message: cmp.Or(errors.Unwrap(err), err).Error()})
+		return
+	}
+	f.used = append(f.used, types...)
+	s.Pools.SetTypes(p.Name, types)
+}
