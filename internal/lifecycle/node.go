@@ -81,8 +81,11 @@ func registerNode(in *Input, n *model.Node, u *plan.UpdateNode) {
 	c := in.Claim
 	u.Why = plan.Reason{Code: plan.Registering, Pool: c.Pool}
 	inGroup := c.Labels[model.LabelNodeGroup] != ""
+	elsewhere := inGroup && n.Labels[model.LabelZone] != "" && n.Labels[model.LabelZone] != c.Labels[model.LabelZone]
 	for k, v := range c.Labels {
-		if h, ok := n.Labels[k]; !ok || h != v && !(inGroup && isPlace(k)) {
+		switch h, ok := n.Labels[k]; {
+		case ok && h == v, inGroup && isPlace(k) && (ok || elsewhere): // a CSI driver does not register with another value than its own
+		default:
 			u.Labels[k] = v
 		}
 	}
