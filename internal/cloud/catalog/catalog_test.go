@@ -202,6 +202,7 @@ func TestQuantity(t *testing.T) {
 		{"memory", "", 0, true},
 		{"memory", "1.2.3", 0, true},
 		{"memory", "1GB", 0, true},
+		{"memory", "1MG", 0, true},
 		{"memory", "1e99999", 0, true},
 	} {
 		have, err := catalog.ParseQuantity(c.resource, c.text)

@@ -89,7 +89,7 @@ func suffixes(s string) (*big.Rat, bool) {
 	if i := strings.Index("kMGTPE", s); len(s) == 1 && i >= 0 {
 		return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(1000), big.NewInt(int64(i+1)), nil)), true
 	}
-	if i := strings.Index("KMGTPE", strings.TrimSuffix(s, "i")); len(s) == 2 && i >= 0 {
+	if i := strings.Index("KMGTPE", strings.TrimSuffix(s, "i")); len(s) == 2 && s[1] == 'i' && i >= 0 {
 		return new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), uint(10*(i+1)))), true
 	}
 	if len(s) > 1 && (s[0] == 'e' || s[0] == 'E') {
