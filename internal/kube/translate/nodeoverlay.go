@@ -64,7 +64,7 @@ func (t *Translator) NodeOverlay(o *karpv1alpha1.NodeOverlay) nodeoverlay.Overla
 	}
 	for _, name := range sortedNames(o.Spec.Capacity) {
 		q := o.Spec.Capacity[name]
-		out.Capacity = append(out.Capacity, nodeoverlay.Resource{Name: string(name), Dim: t.Table.Dim(string(name)), Amount: AmountOf(q)})
+		out.Capacity = append(out.Capacity, nodeoverlay.Resource{Name: string(name), Dim: t.Table.Dim(string(name)), Amount: wholeOf(q)})
 	}
 	out.Devices = o.Annotations[AnnotationResourceSlices]
 	slices.SortFunc(out.Capacity, func(a, b nodeoverlay.Resource) int { return int(a.Dim) - int(b.Dim) })

@@ -33,3 +33,12 @@ func MilliOf(q resource.Quantity) int64 {
 	}
 	return q.MilliValue()
 }
+
+// wholeOf is AmountOf, rounded down: what there is of a resource that is given out whole.
+func wholeOf(q resource.Quantity) int64 {
+	n := AmountOf(q)
+	if resource.NewQuantity(n, resource.DecimalSI).Cmp(q) > 0 {
+		n--
+	}
+	return n
+}
