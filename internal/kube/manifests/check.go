@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	podresources "k8s.io/component-helpers/resource"
 
 	awsv1alpha1 "github.com/dovetail-sh/dovetail/api/aws/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
@@ -163,6 +164,7 @@ func (c *checker) pod(at string, s *corev1.PodSpec) {
 	}
 	if s.Resources != nil {
 		c.resources(at+".resources", s.Resources)
+		c.podLevel(at+".resources", s)
 	}
 	c.amounts(at+".overhead", s.Overhead)
 	for i := range s.Tolerations {
@@ -173,6 +175,29 @@ func (c *checker) pod(at string, s *corev1.PodSpec) {
 	}
 	if s.Affinity != nil {
 		c.affinity(at+".affinity", s.Affinity)
+	}
+}
+
+// podLevel checks a pod's own resources, which hold those of its containers.
+func (c *checker) podLevel(at string, s *corev1.PodSpec) {
+	opts, pod := podresources.PodResourcesOptions{}, &corev1.Pod{Spec: *s}
+	sum := podresources.AggregateContainerRequests(pod, opts)
+	for _, name := range slices.Sorted(maps.Keys(s.Resources.Requests)) {
+		if has, q := sum[name], s.Resources.Requests[name]; has.Cmp(q) > 0 {
+			c.fail(at+".requests["+string(name)+"]", "less than the %s that the containers request; request as much, or more", has.String())
+		}
+	}
+	sum = podresources.AggregateContainerLimits(pod, opts)
+	for _, name := range slices.Sorted(maps.Keys(s.Resources.Limits)) {
+		l := s.Resources.Limits[name]
+		if has := sum[name]; strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) && has.Cmp(l) > 0 {
+			c.fail(at+".limits["+string(name)+"]", "less than the %s of the containers' limits; set as much, or more", has.String())
+		}
+		for i := range s.Containers {
+			if has := s.Containers[i].Resources.Limits[name]; has.Cmp(l) > 0 {
+				c.fail(at+".limits["+string(name)+"]", "less than the limit of %s of container %s; set as much, or more", has.String(), s.Containers[i].Name)
+			}
+		}
 	}
 }
 
