@@ -16,6 +16,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Tags that Cluster Autoscaler discovers a group by. The second one has the cluster's name behind it.
@@ -62,20 +63,26 @@ type GroupTags struct {
 	Problems []TagProblem
 }
 
-// TagProblem is a tag that can't be read.
+// TagProblem is a tag that can't be read: why, and what would be valid.
 //
 // +kubebuilder:object:generate=false
-type TagProblem struct{ Key, Value, Reason string }
+type TagProblem struct {
+	Key, Value, Reason string
+	OfNodes            bool // it was to say how the group's nodes look; else it is an option
+}
 
 // String implements fmt.Stringer.
 func (p TagProblem) String() string { return fmt.Sprintf("tag %s=%q: %s", p.Key, p.Value, p.Reason) }
+
+// mostResource is more than any machine has of a resource: 1Pi. In thousandths it still fits an int64.
+const mostResource = 1 << 50
 
 // ReadTags reads the tags of a node group as Cluster Autoscaler does. Other tags are passed over.
 func ReadTags(tags map[string]string) GroupTags {
 	var t GroupTags
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		if reason := t.read(key, tags[key]); reason != "" {
-			t.Problems = append(t.Problems, TagProblem{key, tags[key], reason})
+			t.Problems = append(t.Problems, TagProblem{key, tags[key], reason, !strings.HasPrefix(key, TagNodeTemplateOption)})
 		}
 	}
 	slices.SortFunc(t.Taints, func(a, b corev1.Taint) int {
@@ -99,16 +106,26 @@ func (t *GroupTags) read(key, value string) (problem string) {
 		at := strings.LastIndexByte(value, ':')
 		effect := corev1.TaintEffect(value[at+1:])
 		known := effect == corev1.TaintEffectNoSchedule || effect == corev1.TaintEffectNoExecute || effect == corev1.TaintEffectPreferNoSchedule
-		if at < 0 || !known || name == "" {
-			return "need value:effect with the effect NoSchedule, NoExecute or PreferNoSchedule"
+		switch {
+		case len(validation.IsQualifiedName(name)) > 0:
+			return "need a taint's key behind " + TagNodeTemplateTaint + ", such as dedicated or example.com/dedicated"
+		case at < 0 || !known:
+			return "need value:effect with the effect NoSchedule, NoExecute or PreferNoSchedule, such as true:NoSchedule"
+		case len(validation.IsValidLabelValue(value[:at])) > 0:
+			return "need value:effect with a value of letters, digits, '-', '_' and '.', such as true:NoSchedule"
 		}
 		t.Taints = append(t.Taints, corev1.Taint{Key: name, Value: value[:at], Effect: effect})
 		return ""
 	}
 	if name, ok := strings.CutPrefix(key, TagNodeTemplateResource); ok {
 		q, err := resource.ParseQuantity(value)
-		if err != nil || q.Sign() < 0 || name == "" {
+		switch {
+		case name == "":
+			return "need the resource's name behind " + TagNodeTemplateResource
+		case err != nil || q.Sign() < 0:
 			return "need a quantity such as 4 or 100Gi"
+		case q.CmpInt64(mostResource) > 0:
+			return "need a quantity of at most 1Pi, such as 4 or 100Gi"
 		}
 		if t.Resources == nil {
 			t.Resources = corev1.ResourceList{}

@@ -219,9 +219,7 @@ func translateNodeGroup(g NodeGroup, set GroupSettings, weight int32) GroupObjec
 		prefixed := func(prefixes []string) bool {
 			return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(t.Key, p) })
 		}
-		switch wrong := append(validation.IsQualifiedName(t.Key), validation.IsValidLabelValue(t.Value)...); {
-		case len(wrong) > 0:
-			lost(tag, value, "not a valid taint: "+strings.Join(wrong, "; "))
+		switch {
 		case slices.Contains(set.Status, t.Key) || strings.HasPrefix(t.Key, statusTaintPrefix):
 			lost(tag, value, "a status taint: nodes are launched for pods that don't tolerate it")
 		case slices.Contains(set.StartupTaints, t.Key) || prefixed(set.StartupPrefixes) || prefixed([]string{startupTaintPrefix, ignoreTaintPrefix}):

@@ -25,6 +25,7 @@ type nodeClass struct {
 	name, uid, generationKey string // generationKey changes with the class's generation
 	created                  time.Time
 	spec                     dovetailv1alpha1.NodeGroupClassSpec
+	discovered               bool // it was made for groups that were found, and its options from their tags
 }
 
 // Serves reports whether a node class is a NodeGroupClass.
@@ -34,7 +35,7 @@ func Serves(c cloud.NodeClass) bool {
 
 // readNodeClass reads a NodeGroupClass for an operation op. An error is NotReady: the spec can't be used.
 func readNodeClass(op string, c cloud.NodeClass) (*nodeClass, error) {
-	out := &nodeClass{name: c.Name, uid: c.UID, created: c.Created, generationKey: fmt.Sprintf("%s/%s/%d", c.Name, c.UID, c.Generation)}
+	out := &nodeClass{name: c.Name, uid: c.UID, created: c.Created, generationKey: fmt.Sprintf("%s/%s/%d", c.Name, c.UID, c.Generation), discovered: c.Annotations[dovetailv1alpha1.AnnotationGroups] != ""}
 	if len(c.Spec) > 0 {
 		if err := json.Unmarshal(c.Spec, &out.spec); err != nil {
 			return nil, awsapi.NotReadyError(op, c.Name, "NodeGroupClass %s: spec: %w", c.Name, err)

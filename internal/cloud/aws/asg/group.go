@@ -12,6 +12,8 @@ import (
 
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	"github.com/dovetail-sh/dovetail/internal/cloud"
@@ -32,8 +34,10 @@ type group struct {
 	zones                []string                            // sorted
 	tags                 map[string]string
 	suspended            []string
-	labels               model.Labels  // that its tags, or EKS, say its nodes have
-	taints               []model.Taint // and taints
+	labels               model.Labels     // that its tags, or EKS, say its nodes have
+	taints               []model.Taint    // and taints
+	resources            map[string]int64 // that its tags say its nodes have, in the model's units
+	optionProblems       []string         // tags about how it is scaled that can't be read
 	template             templateRef
 	templateData         *types.ResponseLaunchTemplateData            // of its launch template; nil: not known
 	ownTemplates         map[string]templateRef                       // by instance type: of an override of the mixed instances policy
@@ -95,6 +99,16 @@ func readGroup(in *astypes.AutoScalingGroup) *group {
 		g.taints = append(g.taints, model.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
 	}
 	slices.SortFunc(g.taints, func(a, b model.Taint) int { return strings.Compare(a.Key+a.Effect+a.Value, b.Key+b.Effect+b.Value) })
+	g.resources = wholeAmounts(said.Resources)
+	var unreadable []string
+	for _, p := range said.Problems {
+		if p.OfNodes {
+			unreadable = append(unreadable, p.String())
+		} else {
+			g.optionProblems = append(g.optionProblems, p.String())
+		}
+	}
+	g.problem = strings.Join(unreadable, "; ") // pods would be planned onto nodes that are not as they are taken to be
 	switch {
 	case in.MixedInstancesPolicy != nil && in.MixedInstancesPolicy.LaunchTemplate != nil:
 		g.readMixedPolicy(in.MixedInstancesPolicy)
@@ -117,6 +131,22 @@ func readGroup(in *astypes.AutoScalingGroup) *group {
 		}
 	}
 	return g
+}
+
+// wholeAmounts are amounts of resources in the model's units. A fraction of a unit is no node's to give.
+func wholeAmounts(list corev1.ResourceList) map[string]int64 {
+	out := map[string]int64{}
+	for name, q := range list {
+		v, rounded := q.Value(), resource.NewQuantity(q.Value(), resource.DecimalSI)
+		if model.DimOf(string(name)) == model.CPU {
+			v, rounded = q.MilliValue(), resource.NewMilliQuantity(q.MilliValue(), resource.DecimalSI)
+		}
+		if rounded.Cmp(q) > 0 { // Quantity rounds up
+			v--
+		}
+		out[string(name)] = v
+	}
+	return out
 }
 
 // templateRefOf reads which launch template a group has.

@@ -17,7 +17,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/offering"
-	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -167,7 +166,7 @@ func (p *Provider) addOfferings(cat *catalogue.Catalogue, a *group, out *offerin
 // known before a node was seen. Whatever boots there, the rules of EKS's own images are the best guess. nil where
 // pods would have no room.
 func (p *Provider) buildType(a *group, t *catalogue.TypeInfo) *offering.Type {
-	spec := offering.NodeSpec{OS: "linux", Family: nodeclass.FamilyAL2023, Kubelet: &nodeclass.KubeletConfig{}, Podless: int64(p.aws.Config.ReservedENIs), Storage: 20 * catalogue.GiB, Resources: map[string]int64{}}
+	spec := offering.NodeSpec{OS: "linux", Family: nodeclass.FamilyAL2023, Kubelet: &nodeclass.KubeletConfig{}, Podless: int64(p.aws.Config.ReservedENIs), Storage: 20 * catalogue.GiB, Resources: a.resources}
 	data := a.templateData
 	if own := a.ownTemplateData[t.Name]; own != nil {
 		data = own
@@ -178,15 +177,6 @@ func (p *Provider) buildType(a *group, t *catalogue.TypeInfo) *offering.Type {
 			if name := awsapi.Deref(m.DeviceName); (name == nodeclass.RootDevice(spec.Family) || name == "/dev/sda1") && m.Ebs != nil && awsapi.Deref(m.Ebs.VolumeSize) > 0 {
 				spec.Storage = int64(*m.Ebs.VolumeSize) * catalogue.GiB
 			}
-		}
-	}
-	for key, text := range a.tags {
-		name, ok := strings.CutPrefix(key, dovetailv1alpha1.TagNodeTemplateResource)
-		if !ok || name == "" {
-			continue
-		}
-		if v, err := catalog.ParseQuantity(name, text); err == nil && v >= 0 {
-			spec.Resources[name] = v
 		}
 	}
 	return p.types.Build(t, spec)
