@@ -210,18 +210,43 @@ func (m *machineGroups) failed(_ *seriesGroup, id string) bool {
 }
 
 // isRollingOut reports whether Machines of a group are being replaced. A rollout ends only if its Machines come, so no fault strikes those: machines
-// that never join would keep it from ending. Cluster API says so only when it has seen the new template.
+// that never join would keep it from ending. Cluster API says so only when it has seen the new template, and that its Machines are of an older one a moment
+// later.
 func (m *machineGroups) isRollingOut(group string) bool {
 	m.t.Helper()
 	var g *coreGroup
+	var sets *struct{ Items []machineSet }
 	m.until("Cluster API has seen the last change of "+group, func() (err error) {
 		g, err = sandbox.Get[coreGroup](m.ctx, m.s, clusterAPI+"default/machinedeployments/"+group)
 		if err == nil && g.Status.ObservedGeneration < g.Metadata.Generation {
 			err = fmt.Errorf("it has seen generation %d of %d", g.Status.ObservedGeneration, g.Metadata.Generation)
 		}
+		if err == nil {
+			sets, err = sandbox.Get[struct{ Items []machineSet }](m.ctx, m.s, clusterAPI+"default/machinesets", "labelSelector", deploymentLabel+"="+group)
+		}
 		return err
 	})
-	return slices.ContainsFunc(g.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "RollingOut" && c.Status == metav1.ConditionTrue })
+	return slices.ContainsFunc(g.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "RollingOut" && c.Status == metav1.ConditionTrue }) ||
+		slices.ContainsFunc(sets.Items, func(set machineSet) bool {
+			return set.Spec.Replicas+set.Status.Replicas > 0 && set.Spec.Template.Spec.InfrastructureRef.Name != m.template[group]
+		})
+}
+
+// machineSet is what is read of a MachineSet.
+type machineSet struct {
+	Spec struct {
+		Replicas int `json:"replicas"`
+		Template struct {
+			Spec struct {
+				InfrastructureRef struct {
+					Name string `json:"name"`
+				} `json:"infrastructureRef"`
+			} `json:"spec"`
+		} `json:"template"`
+	} `json:"spec"`
+	Status struct {
+		Replicas int `json:"replicas"`
+	} `json:"status"`
 }
 
 func (m *machineGroups) noCapacity(g *seriesGroup, d time.Duration) {
