@@ -176,6 +176,11 @@ func (s *Standing) StaticClaim(p *model.NodePool) (plan.CreateClaim, bool) {
 	return pools.StaticClaim(s.st.View, p, s.st.pol.Solve.MaxTypes, s.st.Decided, plan.Reason{})
 }
 
+// StaticSurplus returns the claims above spec.replicas of a static NodePool, which the next step deletes.
+func (s *Standing) StaticSurplus(p *model.NodePool) []*model.Claim {
+	return pools.Surplus(s.st.View, pools.StaticIn{IsStaying: s.st.isStaying, CandidateOf: s.st.candidates.ofClaim, HasPlaces: s.st.search.hasPlaces}, p)
+}
+
 // StaticRefusal returns why a static NodePool can't launch one more node next to those it has; an empty code: it can.
 func (s *Standing) StaticRefusal(p *model.NodePool) plan.Reason {
 	return s.st.purchases.staticRefusal(p)

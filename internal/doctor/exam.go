@@ -35,6 +35,8 @@ type exam struct {
 	compared Compared
 	setAside map[string]bool // by uid: Compared.SetAside
 
+	surplus map[*model.Node]bool // of static NodePools: nodes above spec.replicas, which the controller deletes
+
 	waitedFor map[string]bool // what pods wait for: subjects of node groups at their maximum, subject and key of limits
 	holds     []*hold
 	heldBy    map[*model.Node][]*hold
@@ -90,7 +92,43 @@ func newExam(in Input) *exam {
 	for _, c := range x.claims {
 		x.hasNode[c.Name] = true
 	}
+	x.surplus = x.surplusNodes()
 	return x
+}
+
+// surplusNodes returns the nodes that static NodePools have above spec.replicas.
+func (x *exam) surplusNodes() map[*model.Node]bool {
+	out := map[*model.Node]bool{}
+	if !slices.ContainsFunc(x.Snapshot.Pools, func(p *model.NodePool) bool { return p.Replicas >= 0 }) {
+		return out
+	}
+	now := decide.Stand(x.Snapshot, decide.Memory{}, x.Now, x.Policy)
+	claims := map[string]bool{}
+	for _, p := range x.Snapshot.Pools {
+		if p.Replicas < 0 {
+			continue
+		}
+		for _, c := range now.StaticSurplus(p) {
+			claims[c.Name] = true
+		}
+	}
+	for _, n := range x.Snapshot.Nodes {
+		if c := x.claims[n.Name]; c != nil && claims[c.Name] {
+			out[n] = true
+		}
+	}
+	return out
+}
+
+// isStaticOnly reports whether there is no NodePool to launch from and all nodes with a price are those of static NodePools: without these, nothing
+// can take their pods.
+func (x *exam) isStaticOnly() bool {
+	for n := range x.prices {
+		if p := x.poolOf(n); p == nil || p.Replicas < 0 {
+			return false
+		}
+	}
+	return x.assumed && len(x.prices) > 0
 }
 
 func comparePods(a, b *model.Pod) int {

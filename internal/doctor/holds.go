@@ -68,7 +68,7 @@ func (x *exam) collectHolds() {
 	for _, n := range x.Snapshot.Nodes {
 		price, known := x.prices[n]
 		switch {
-		case !x.deletedAt(n).IsZero():
+		case !x.deletedAt(n).IsZero() || x.surplus[n]:
 			h.addDrain(n, guard)
 		case known:
 			h.addStaying(n, price, guard)
@@ -131,11 +131,12 @@ func (h *holder) addStaying(n *model.Node, price int64, guard *disrupt.Eligibili
 	}
 }
 
-// addDrain adds what keeps a node that is being deleted from ever being drained: pods that may not be evicted, where neither a
+// addDrain adds what keeps a node that is being deleted, or is about to be, from ever being drained: pods that may not be evicted, where neither a
 // terminationGracePeriod nor time ends that. Pods that are not healthy may become so, and hold no drain for good.
 func (h *holder) addDrain(n *model.Node, guard *disrupt.Eligibility) {
-	if c := h.x.claims[n.Name]; c != nil && !c.Deleting.IsZero() {
-		if _, forced := lifecycle.Deadline(c); forced {
+	if c := h.x.claims[n.Name]; c != nil {
+		_, forced := lifecycle.Deadline(c)
+		if forced && !c.Deleting.IsZero() || h.x.surplus[n] && c.TerminationGracePeriod >= 0 {
 			return
 		}
 	}
@@ -256,7 +257,10 @@ func (h *holder) addReason(n *model.Node, pool *model.NodePool, r plan.Reason) {
 				{Object: "nodepool/" + pool.Name, Field: consolidateAfter, Op: plan.Set, Value: "1m"}}
 		}
 	case plan.Static:
-		h.add(n, StaticPool, "nodepool/"+pool.Name, "spec.replicas", strconv.FormatInt(pool.Replicas, 10), "") // findHolds knows how many nodes may go
+		one := h.add(n, StaticPool, "nodepool/"+pool.Name, "spec.replicas", strconv.FormatInt(pool.Replicas, 10), "") // findHolds knows how many nodes may go
+		if h.x.assumed {                                                                                              // nothing is launched for pods of its nodes
+			one.edit = func(s *model.Snapshot) { s.Pools = closed(s.Pools) }
+		}
 	}
 }
 
@@ -352,7 +356,7 @@ func (x *exam) structuralPDBs() []*model.PDB {
 func (x *exam) collectBudgets(h *holder) {
 	of := map[string][]*model.Node{}
 	for _, n := range x.Snapshot.Nodes {
-		if p := x.poolOf(n); p != nil && x.prices[n] > 0 && x.deletedAt(n).IsZero() {
+		if p := x.poolOf(n); p != nil && x.prices[n] > 0 && x.deletedAt(n).IsZero() && !x.surplus[n] {
 			of[p.Name] = append(of[p.Name], n)
 		}
 	}

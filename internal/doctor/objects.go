@@ -19,7 +19,7 @@ import (
 const (
 	NodeNotReady   Code = "NodeNotReady"
 	NodeCordoned   Code = "NodeCordoned"
-	NodeEmpty      Code = "NodeEmpty"      // nothing holds it, and it runs no pod but those of DaemonSets
+	NodeEmpty      Code = "NodeEmpty"      // nothing holds it, and it runs no pod but those of DaemonSets and static ones; Have: which of them
 	ClaimStuck     Code = "ClaimStuck"     // a NodeClaim has had no node for long; Have: its last condition
 	DeletionStuck  Code = "DeletionStuck"  // a node has been draining for long; Pods: those that may not be evicted
 	NoRequests     Code = "NoRequests"     // Key: which resource the pods request none of
@@ -84,10 +84,29 @@ func (x *exam) findEmptyNodes() (out []Finding) {
 		if !known || !quiet || x.isLeaving(n) || len(x.heldBy[n]) > 0 || disrupt.HasWorkloadPods(n) {
 			continue
 		}
-		out = append(out, Finding{Code: NodeEmpty, Severity: Costly, Subject: "node/" + n.Name, Nodes: []string{n.Name}, HeldMicro: price, SavingMicro: price, Priced: true,
+		out = append(out, Finding{Code: NodeEmpty, Severity: Costly, Subject: "node/" + n.Name, Have: ownPods(n), Nodes: []string{n.Name}, HeldMicro: price, SavingMicro: price, Priced: true,
 			Changes: []plan.Change{x.removal(n)}})
 	}
 	return out
+}
+
+// ownPods returns which pods run on a node without workload pods: "DaemonSet", "static", both with "and", or nothing.
+func ownPods(n *model.Node) string {
+	daemons, static := false, false
+	for _, p := range n.Pods {
+		if !p.Terminal {
+			daemons, static = daemons || !p.Mirror, static || p.Mirror
+		}
+	}
+	switch {
+	case daemons && static:
+		return "DaemonSet and static"
+	case daemons:
+		return "DaemonSet"
+	case static:
+		return "static"
+	}
+	return ""
 }
 
 // findClaims finds NodeClaims that have waited long for their node.
@@ -167,10 +186,28 @@ func (x *exam) findSingleReplicas() (out []Finding) {
 		if len(w.pods) != 1 || !slices.Contains([]string{"deployment", "replicaset", "statefulset"}, kind) || w.pods[0].Surge != "" {
 			continue
 		}
-		out = append(out, Finding{Code: SingleReplica, Severity: Risky, Subject: w.subject, Key: "spec.replicas", Have: "1", Pods: []string{w.pods[0].Key()},
-			Changes: []plan.Change{{Object: w.subject, Field: "spec.replicas", Op: plan.Set, Value: "2"}}})
+		f := Finding{Code: SingleReplica, Severity: Risky, Subject: w.subject, Key: "spec.replicas", Have: "1", Pods: []string{w.pods[0].Key()},
+			Changes: []plan.Change{{Object: w.subject, Field: "spec.replicas", Op: plan.Set, Value: "2"}}}
+		if claim := soleClaim(w.pods[0], kind); claim != "" {
+			f.Key, f.Have, f.Changes = "spec.template.spec.volumes", "persistentvolumeclaim/"+claim, nil
+		}
+		out = append(out, f)
 	}
 	return out
+}
+
+// soleClaim returns the namespace/name of a claim that all pods of a workload share and that no pod on a second node could use next to this pod; empty: it
+// has none. Claims that are made for each pod, from a template of a StatefulSet or for an ephemeral volume, are not shared.
+func soleClaim(p *model.Pod, kind string) string {
+	for i := range p.Class.Volumes {
+		v := &p.Class.Volumes[i]
+		_, name, named := strings.Cut(v.Claim, "/")
+		ownClaim := strings.HasPrefix(name, p.Name+"-") || kind == "statefulset" && strings.HasSuffix(name, "-"+p.Name)
+		if named && (v.Exclusive || v.OneNode) && !ownClaim {
+			return v.Claim
+		}
+	}
+	return ""
 }
 
 // findUnpriced finds the instance types of nodes that have no price, where nodes are such as a cloud sells.

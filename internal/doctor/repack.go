@@ -72,8 +72,11 @@ func (x *exam) compare() {
 
 	limit := c.NowMicro + c.PendingMicro
 	isHeld := func(n *model.Node) bool { return len(x.heldBy[n]) > 0 }
-	held := x.reach(isHeld, nil, x.Policy)
 	all := x.reach(func(*model.Node) bool { return false }, nil, x.Policy)
+	if x.isStaticOnly() {
+		x.pools = closed(x.pools) // the assumed one is for the comparison without blockers alone
+	}
+	held := x.reach(isHeld, nil, x.Policy)
 	c.ConsolidatedMicro = min(limit, held.micro)
 	c.RepackedMicro = min(c.ConsolidatedMicro, all.micro)
 	c.LeastMicro = min(c.RepackedMicro, all.ideal.bound)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
@@ -359,26 +360,29 @@ func (x *exam) blockedByLimits(keep func(*model.Node) bool, of *reached) (out []
 }
 
 // match returns the nodes that go in a packing, its nodes that are launched, and how many pods need not be rescheduled: a new node of the same
-// offering as one that would go is that node, and pods of the same class stay on it.
+// offering as one that would go is that node, and pods of the same class stay on it. An empty node is no node for pods that a node would be launched for
+// today.
 func (x *exam) match(p *packing) (removed []*model.Node, launched []*solve.NewNode, stay int) {
 	standing := map[string][]*model.Node{}
 	for _, n := range p.gone {
 		key := x.standingKey(n)
 		standing[key] = append(standing[key], n)
 	}
+	forNew := x.launchedForToday()
 	for i := range p.fresh {
 		f := &p.fresh[i]
 		key := freshKey(f)
 		list := standing[key]
-		if len(list) == 0 {
-			launched = append(launched, f)
-			continue
-		}
+		takesNone := slices.ContainsFunc(f.Pods, func(q *model.Pod) bool { return forNew[q.UID] })
 		best, most := 0, -1
 		for j, n := range list {
-			if s := shared(n, f.Pods); s > most {
+			if s := shared(n, f.Pods); s > most && (!takesNone || disrupt.HasWorkloadPods(n)) {
 				best, most = j, s
 			}
+		}
+		if most < 0 {
+			launched = append(launched, f)
+			continue
 		}
 		stay += most
 		standing[key] = slices.Delete(slices.Clone(list), best, best+1)
@@ -388,4 +392,15 @@ func (x *exam) match(p *packing) (removed []*model.Node, launched []*solve.NewNo
 	}
 	slices.SortFunc(removed, func(a, b *model.Node) int { return cmp.Compare(a.Name, b.Name) })
 	return removed, launched, stay
+}
+
+// launchedForToday returns the pending pods, by uid, that today's decision launches nodes for: they fit on no node as it stands.
+func (x *exam) launchedForToday() map[string]bool {
+	out := map[string]bool{}
+	for _, d := range x.today.Pods {
+		if d.Outcome == plan.OnNew {
+			out[d.Pod.UID] = true
+		}
+	}
+	return out
 }

@@ -127,10 +127,16 @@ const (
 	noneFound   = "no cheaper packing was found"
 )
 
-// movesText says what it takes to come from one set of nodes to another, or none where that is nothing.
-func movesText(m *doctor.Moves, none string) string {
-	if m.Removed == 0 && len(m.Launched) == 0 {
+// movesText says what it takes to come from one set of nodes to another, or none where that is nothing and saves nothing.
+func movesText(m *doctor.Moves, saves bool, none string) string {
+	switch {
+	case m.Removed > 0 || len(m.Launched) > 0:
+	case !saves:
 		return none
+	case m.Pods > 0:
+		return "reschedule " + model.Count(m.Pods, "pod") + ", so that the pending pods fit on the nodes there are"
+	default:
+		return "the pending pods fit on the nodes there are"
 	}
 	return fmt.Sprintf("remove %s, launch %d, reschedule %s", model.Count(m.Removed, "node"), m.LaunchedNodes(), model.Count(m.Pods, "pod"))
 }
@@ -211,8 +217,8 @@ func writeCompared(b *bytes.Buffer, c *doctor.Compared) {
 	if c.PendingMicro > 0 {
 		t.add("with nodes for pending pods", perMonth(today), "", "")
 	}
-	t.add("After consolidation", perMonth(c.ConsolidatedMicro), nodes(&c.Moves), saves(c.ConsolidatedMicro)+": "+movesText(&c.Moves, noneAllowed))
-	t.add("Repacked, no blockers", perMonth(c.RepackedMicro), nodes(&c.RepackedMoves), saves(c.RepackedMicro)+": "+movesText(&c.RepackedMoves, noneFound))
+	t.add("After consolidation", perMonth(c.ConsolidatedMicro), nodes(&c.Moves), saves(c.ConsolidatedMicro)+": "+movesText(&c.Moves, c.ConsolidatedMicro < today, noneAllowed))
+	t.add("Repacked, no blockers", perMonth(c.RepackedMicro), nodes(&c.RepackedMoves), saves(c.RepackedMicro)+": "+movesText(&c.RepackedMoves, c.RepackedMicro < today, noneFound))
 	t.add("Least possible", perMonth(c.LeastMicro), "", "no packing of these pods costs less with these NodePools")
 	t.write(b)
 }

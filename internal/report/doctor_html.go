@@ -45,8 +45,8 @@ func (p *htmlPage) writeCosts(d *Doctor) {
 		bar   string
 	}{
 		{"Now", today, "", "bar now"},
-		{"After consolidation", d.ConsolidatedMicro, movesText(&d.Moves, noneAllowed), "bar"},
-		{"Repacked, no blockers", d.RepackedMicro, movesText(&d.RepackedMoves, noneFound), "bar"},
+		{"After consolidation", d.ConsolidatedMicro, movesText(&d.Moves, d.ConsolidatedMicro < today, noneAllowed), "bar"},
+		{"Repacked, no blockers", d.RepackedMicro, movesText(&d.RepackedMoves, d.RepackedMicro < today, noneFound), "bar"},
 		{"Least possible", d.LeastMicro, "no packing of these pods costs less with these NodePools", "bar"},
 	}
 	if d.IsUnpriced() {

@@ -4,6 +4,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -91,7 +92,7 @@ func doctorSentence(f *doctor.Finding) string {
 	case doctor.NodeCordoned:
 		return fmt.Sprintf("%s is cordoned: it costs money and accepts no new pods.", who)
 	case doctor.NodeEmpty:
-		return fmt.Sprintf("%s runs only pods of DaemonSets.", who)
+		return fmt.Sprintf("%s runs %s.", who, cmp.Or(with("only ", f.Have, " pods"), "no pods"))
 	case doctor.ClaimStuck:
 		return fmt.Sprintf("%s has no node after 15 minutes: condition %s is not True (%s).", who, f.Key, strings.TrimSuffix(f.Have, "."))
 	case doctor.DeletionStuck:
@@ -143,7 +144,11 @@ func doctorSentenceOfPools(f *doctor.Finding, who, pods, nodes string) string {
 	case doctor.NoRequests:
 		return fmt.Sprintf("%s requests no %s (%s): nodes are sized as if it needed none.", who, f.Key, pods)
 	case doctor.SingleReplica:
-		return fmt.Sprintf("%s has one pod: it is down while the pod is rescheduled.", who)
+		more := ""
+		if claim, shared := strings.CutPrefix(f.Have, "persistentvolumeclaim/"); shared {
+			more = " A second pod can't run on another node: the access mode of PVC " + claim + " does not allow it."
+		}
+		return fmt.Sprintf("%s has one pod: it is down while the pod is rescheduled.%s", who, more)
 	case doctor.PriceUnknown:
 		return fmt.Sprintf("Instance type %s has no known price (%s).", f.Have, nodes)
 	case doctor.TwoAutoscalers:

@@ -96,16 +96,27 @@ func ScaleStatic(v *cluster.View, in StaticIn) (out StaticOut) {
 			all++
 			out.Launches = true
 		}
-		if n := len(live) - int(want); n > 0 {
-			out.scaleDown(v, in, p, live, n)
+		for _, c := range Surplus(v, in, p) {
+			if c.UID == "" {
+				continue
+			}
+			out.ScaledDown = append(out.ScaledDown, c.UID)
+			out.Add(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.ScaledDown, Pool: p.Name, Subject: plan.ObjectOf("nodeclaim", c.Name),
+				Detail: plan.OfReplicas{Want: p.Replicas, Have: int64(len(live))}}})
 		}
 	}
 	return out
 }
 
-// scaleDown deletes what disturbs least: not launched, then empty, then of least weight, after these the nodes whose pods have no place elsewhere, and
-// what says not to be disrupted last; of those that disturb as much, what is cordoned first.
-func (out *StaticOut) scaleDown(v *cluster.View, in StaticIn, p *model.NodePool, live []*model.Claim, n int) {
+// Surplus returns the claims that a static NodePool has above spec.replicas, those that disturb least: not launched, then empty, then of least weight,
+// after these the nodes whose pods have no place elsewhere, and what says not to be disrupted last; of those that disturb as much, what is cordoned
+// first. Of in it needs IsStaying, CandidateOf and HasPlaces.
+func Surplus(v *cluster.View, in StaticIn, p *model.NodePool) []*model.Claim {
+	live, _, want := countStatic(v, p, in.IsStaying)
+	n := len(live) - int(want)
+	if n <= 0 {
+		return nil
+	}
 	weight := func(c *model.Claim) int64 {
 		u := in.CandidateOf(c)
 		switch {
@@ -136,14 +147,7 @@ func (out *StaticOut) scaleDown(v *cluster.View, in StaticIn, p *model.NodePool,
 	slices.SortStableFunc(live, func(a, b *model.Claim) int {
 		return cmp.Or(rank(held(a))-rank(held(b)), cmp.Compare(weight(a), weight(b)), rank(cordoned(b))-rank(cordoned(a)), strings.Compare(a.Name, b.Name))
 	})
-	for _, c := range in.preferWithPlaces(live, n, held) {
-		if c.UID == "" {
-			continue
-		}
-		out.ScaledDown = append(out.ScaledDown, c.UID)
-		out.Add(plan.DeleteClaim{Claim: c.Name, UID: c.UID, Why: plan.Reason{Code: plan.ScaledDown, Pool: p.Name, Subject: plan.ObjectOf("nodeclaim", c.Name),
-			Detail: plan.OfReplicas{Want: p.Replicas, Have: int64(len(live))}}})
-	}
+	return in.preferWithPlaces(live, n, held)
 }
 
 // mostPlaced is for how many nodes of a static NodePool a step asks whether their pods have a place elsewhere.
