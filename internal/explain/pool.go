@@ -61,7 +61,9 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 		addFact(a, "nodes starting", strconv.Itoa(coming))
 	}
 	addFact(a, "price", formatDollars(price)+"/h")
-	addFact(a, "consolidation", p.ConsolidationPolicy)
+	if p.Replicas < 0 {
+		addFact(a, "consolidation", p.ConsolidationPolicy)
+	}
 	if p.Deleting {
 		addFact(a, "state", "being deleted")
 	}
@@ -94,14 +96,18 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 		ex.explainMissingReplicas(a, p, found)
 	}
 	ex.explainRefusedPods(a, name)
-	for _, cause := range []plan.Code{plan.Empty, plan.Underutilized, plan.Drifted} {
+	causes := []plan.Code{plan.Empty, plan.Underutilized, plan.Drifted}
+	if p.Replicas >= 0 {
+		causes = causes[2:] // its nodes are never consolidated
+	}
+	for _, cause := range causes {
 		left, why := ex.BudgetLeft(p, cause)
 		addFact(a, "disruption budget for "+string(cause), strconv.FormatInt(max(left, 0), 10)+" more of "+strconv.FormatInt(ex.NodeCount(name).Total, 10)+" nodes may be disrupted now")
 		if left <= 0 && ex.NodeCount(name).Total > 0 {
 			found(cause, why, disrupt.BudgetOpensAt(p, ex.NodeCount(name), cause, ex.now))
 		}
 	}
-	if p.ConsolidationPolicy != "WhenEmptyOrUnderutilized" && p.ConsolidationPolicy != "Balanced" {
+	if p.Replicas < 0 && p.ConsolidationPolicy != "WhenEmptyOrUnderutilized" && p.ConsolidationPolicy != "Balanced" {
 		found(plan.Underutilized, plan.Reason{Code: plan.ConsolidationOff, Pool: name, Subject: plan.ObjectOf("nodepool", name), Detail: plan.OfConsolidationOff{Policy: p.ConsolidationPolicy}}, time.Time{})
 	}
 	if len(own) > 0 && len(ex.s.Pools) > 1 {

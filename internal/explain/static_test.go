@@ -61,3 +61,27 @@ func TestMissingReplicas(t *testing.T) {
 		})
 	}
 }
+
+// Nodes of a static NodePool are never consolidated, so its answer has no policy and no budgets for that.
+func TestStaticNotConsolidated(t *testing.T) {
+	for _, replicas := range []int64{-1, 3} {
+		s := waitingCluster()
+		p := s.Pools[0]
+		p.Replicas, p.ConsolidationPolicy = replicas, "WhenEmpty"
+		a, err := Why(s, decide.Memory{}, epoch, decide.DefaultPolicy(), "nodepool/"+p.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"consolidation", "disruption budget for Empty", "disruption budget for Underutilized"} {
+			if has := slices.ContainsFunc(a.Facts, func(f plan.Fact) bool { return f.Name == name }); has != (replicas < 0) {
+				t.Errorf("replicas %d: has fact %q is %v", replicas, name, has)
+			}
+		}
+		if !slices.ContainsFunc(a.Facts, func(f plan.Fact) bool { return f.Name == "disruption budget for Drifted" }) {
+			t.Errorf("replicas %d: no disruption budget for Drifted", replicas)
+		}
+		if off := slices.ContainsFunc(a.Findings, func(f plan.Finding) bool { return f.Reason.Code == plan.ConsolidationOff }); off != (replicas < 0) {
+			t.Errorf("replicas %d: finding ConsolidationOff is %v", replicas, off)
+		}
+	}
+}
