@@ -208,6 +208,7 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 	}
 	shown.at("writing the plan")
 	p := reported(snap, &out, static)
+	p.Lacking = lackingPools(snap, now, pol)
 	p.Unknown, p.NotCreated = unknowns(m, &of, len(f.files) > 0), notCreated(m)
 	for _, b := range snap.Buffers {
 		if b.Ready.Status == "False" {

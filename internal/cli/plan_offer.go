@@ -8,6 +8,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
@@ -159,6 +160,30 @@ func reported(snap *model.Snapshot, out *decide.Output, static []plan.CreateClai
 	}
 	slices.SortFunc(p.Existing, func(a, b report.Standing) int { return cmp.Compare(a.Node, b.Node) })
 	return p
+}
+
+// lackingPools returns the static NodePools of a Snapshot, which has the claims that they launch now, that have too few nodes all the same.
+func lackingPools(snap *model.Snapshot, now time.Time, pol decide.Policy) (out []report.LackingPool) {
+	glance := decide.Glance(snap, now, pol)
+	for _, p := range snap.Pools {
+		have := int64(0)
+		for _, c := range snap.Claims {
+			if c.Pool == p.Name && c.Deleting.IsZero() {
+				have++
+			}
+		}
+		if have >= p.Replicas || p.Deleting { // negative: it is not static
+			continue
+		}
+		why := glance.StaticRefusal(p)
+		if l, is := why.Detail.(plan.OfLimit); is && l.Replacing != "" { // no node is replaced
+			why.Detail = plan.OfLimit{Resource: "nodes", Need: 1}
+		}
+		if why.Code != "" {
+			out = append(out, report.LackingPool{Pool: p.Name, Have: have, Want: p.Replicas, Why: why})
+		}
+	}
+	return out
 }
 
 // staticMachine is a node that a pool with spec.replicas lacks, with the pods that land on it.

@@ -93,6 +93,10 @@ func TestDocumented(t *testing.T) {
 			Owner, Message string
 			Pods           int
 		}
+		StaticNodesMissing []struct {
+			NodePool, Message string
+			Nodes, Replicas   int64
+		}
 		Unknown []string
 		Stats   struct {
 			Pods, Classes, Offerings, Tier int

@@ -45,6 +45,10 @@ func JSON(w io.Writer, p *Plan) error {
 	for _, n := range p.NotCreated {
 		out.NotCreated = append(out.NotCreated, wireNotCreated(n))
 	}
+	out.StaticNodesMissing = make([]wireLacking, 0, len(p.Lacking))
+	for _, l := range p.Lacking {
+		out.StaticNodesMissing = append(out.StaticNodesMissing, wireLacking{NodePool: l.Pool, Nodes: l.Have, Replicas: l.Want, Message: Sentence(l.Why)})
+	}
 	for _, s := range p.Existing {
 		out.Existing = append(out.Existing, wireStanding{Node: s.Node, Pods: names(s.Pods)})
 	}
@@ -61,15 +65,25 @@ type wirePlan struct {
 	Ignored       []wirePod        `json:"ignored"`
 	NotCreated    []wireNotCreated `json:"notCreated"`
 	Cost          wireCost         `json:"cost"`
-	NodeOverlays  []wireOverlay    `json:"nodeOverlays"`
-	Unknown       []string         `json:"unknown"`
-	Stats         wireStats        `json:"stats"`
+
+	StaticNodesMissing []wireLacking `json:"staticNodesMissing"` // by NodePool
+
+	NodeOverlays []wireOverlay `json:"nodeOverlays"`
+	Unknown      []string      `json:"unknown"`
+	Stats        wireStats     `json:"stats"`
 }
 
 type wireNotCreated struct {
 	Owner   string `json:"owner"`
 	Pods    int    `json:"pods"`
 	Message string `json:"message"`
+}
+
+type wireLacking struct {
+	NodePool string `json:"nodePool"`
+	Nodes    int64  `json:"nodes"`
+	Replicas int64  `json:"replicas"`
+	Message  string `json:"message"`
 }
 
 type wireOverlay struct {

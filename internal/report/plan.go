@@ -32,6 +32,7 @@ type Plan struct {
 	Skipped    []string
 	Unknown    []string // what the plan can't know, and what it assumes instead
 	NotCreated []NotCreated
+	Lacking    []LackingPool // by name
 	Planned    time.Duration // what planning and checking took
 	Elapsed    time.Duration // what all took, reading included
 }
@@ -41,6 +42,13 @@ type NotCreated struct {
 	Owner   string // kind, namespace and name of their workload, or of the pod itself
 	Pods    int
 	Message string
+}
+
+// LackingPool is a static NodePool that can't launch all its nodes.
+type LackingPool struct {
+	Pool       string
+	Have, Want int64 // nodes, those that are launched included
+	Why        plan.Reason
 }
 
 // Overlay is a NodeOverlay that the plan was made with.

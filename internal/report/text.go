@@ -35,11 +35,12 @@ func Text(w io.Writer, p *Plan) error {
 	t.existing()
 	t.decisions("Unschedulable", p.Refused)
 	t.decisions("Not planned", p.Ignored)
-	if len(p.New)+len(p.Existing)+len(p.Refused)+len(p.Ignored)+len(p.NotCreated) == 0 {
+	if len(p.New)+len(p.Existing)+len(p.Refused)+len(p.Ignored)+len(p.NotCreated)+len(p.Lacking) == 0 {
 		t.line("No pod is waiting for a node.")
 		t.line("")
 	}
 	t.notCreated()
+	t.lacking()
 	t.summary()
 	_, err := w.Write(t.b.Bytes())
 	return err
@@ -179,6 +180,19 @@ func (t *text) notCreated() {
 		}
 		t.line("  %s: %s", n.Owner, model.Count(n.Pods, "pod"))
 		t.line("    %s", n.Message)
+	}
+	t.line("")
+}
+
+// lacking writes static NodePools that can't launch all their nodes.
+func (t *text) lacking() {
+	if len(t.p.Lacking) == 0 {
+		return
+	}
+	t.line("Missing nodes of static NodePools")
+	t.line("")
+	for _, l := range t.p.Lacking {
+		t.line("  NodePool %s can have only %d of %s (spec.replicas): %s", l.Pool, l.Have, model.Count(int(l.Want), "node"), Sentence(l.Why))
 	}
 	t.line("")
 }
