@@ -201,6 +201,14 @@ func sentence(r plan.Reason) string {
 		if d.Together {
 			return said + "fewer fit the pods together in one zone and capacity type"
 		}
+		switch {
+		case d.Bound:
+			return said + "a node for the pod can have only " + strconv.Itoa(d.Have) + ", because of the pod's topology spread or affinity"
+		case d.OneNode && d.Label == model.LabelCapacityType:
+			return said + "a NodeClaim has only one"
+		case d.OneNode:
+			return said + "a node for the pod can have only " + strconv.Itoa(d.Have)
+		}
 		return said + "only " + howManyFit(d.Have) + " the pod"
 	case plan.PlanRefused:
 		d := plan.DetailOf[plan.OfPlanRefused](r)

@@ -138,6 +138,24 @@ func (s *Explainer) explainMinValues(c *problem.Class, pi int) *plan.Reason {
 			}
 		}
 	}
+	if lacking == nil {
+		return lacking
+	}
+	count.Reset()
+	for i := lo; i < hi; i++ {
+		if c.Filter.Offers.Contains(i) && problem.IsWithin(&c.Req, s.Catalog.Offers[i].Allocatable, s.In.NumDims) {
+			count.Add(i)
+		}
+	}
+	if r, _ := count.FirstUnmet(); r == nil && plan.DetailOf[plan.OfMinValues](*lacking).Have > 0 { // they fit the pod, but not all on the same node
+		d := plan.DetailOf[plan.OfMinValues](*lacking)
+		if len(c.Topology.Keys) > 0 && d.Label != model.LabelCapacityType {
+			d.Bound = true
+		} else {
+			d.OneNode = true
+		}
+		lacking.Detail = d
+	}
 	return lacking
 }
 
