@@ -60,18 +60,18 @@ type slotKeys struct {
 	lastKey     SlotKey
 }
 
-// SlotKeyOf returns the kind of slot that a pod takes. Pods come by name, so one mostly takes the kind that the one before
-// took.
+// SlotKeyOf returns the kind of slot that a pod takes, or took, and that its successor takes. Pods come by name, so one mostly takes the kind that
+// the one before took.
 func (sk *slotKeys) SlotKeyOf(p *model.Pod) SlotKey {
-	last := sk.lastPod
-	if last == nil || last.Class != p.Class || last.Owner != p.Owner || last.Deployment != p.Deployment || last.Consumes != p.Consumes || last.Namespace != p.Namespace || p.Owner.UID == "" {
-		h, ok := sk.classHashes[p.Class]
+	last, c := sk.lastPod, p.CreatedAs()
+	if last == nil || last.CreatedAs() != c || last.Owner != p.Owner || last.Deployment != p.Deployment || last.Consumes != p.Consumes || last.Namespace != p.Namespace || p.Owner.UID == "" {
+		h, ok := sk.classHashes[c]
 		if !ok {
 			if sk.classHashes == nil {
 				sk.classHashes = map[*model.Class]string{}
 			}
-			h = ClassHash(p.Class)
-			sk.classHashes[p.Class] = h
+			h = ClassHash(c)
+			sk.classHashes[c] = h
 		}
 		sk.lastKey = SlotKey{h, SlotOwner(p)}
 	}
@@ -83,10 +83,11 @@ func (sk *slotKeys) SlotKeyOf(p *model.Pod) SlotKey {
 func SlotsForPods(pods []*model.Pod) []model.Slot {
 	count := map[SlotKey]*model.Slot{}
 	for _, p := range pods {
-		k := SlotKey{ClassHash(p.Class), SlotOwner(p)}
+		c := p.CreatedAs()
+		k := SlotKey{ClassHash(c), SlotOwner(p)}
 		s := count[k]
 		if s == nil {
-			s = &model.Slot{Class: k.Class, Owner: k.Owner, Requests: p.Class.Requests, Loose: p.Class.ToleratesEverything()}
+			s = &model.Slot{Class: k.Class, Owner: k.Owner, Requests: c.Requests, Loose: c.ToleratesEverything()}
 			count[k] = s
 		}
 		s.Count++

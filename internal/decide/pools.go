@@ -30,7 +30,7 @@ func (st *step) scaleStatic() bool {
 		allowed[p.Name] = st.unused.StaticAllowance(p)
 	}
 	out := pools.ScaleStatic(st.View, pools.StaticIn{MaxTypes: st.pol.Solve.MaxTypes, Uses: st.purchases.limitUses(), Decided: st.Decided,
-		IsStaying: st.isStaying, Allowed: allowed, CandidateOf: st.candidates.ofClaim, HasPlaces: st.search.hasPlaces})
+		IsStaying: st.isStaying, Allowed: allowed, CandidateOf: st.candidates.ofClaim, HavePlaces: st.search.placesAsked()})
 	st.merge(out.Part)
 	for _, uid := range out.ScaledDown {
 		st.unused.MarkScaledDown(uid)

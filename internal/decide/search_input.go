@@ -97,10 +97,22 @@ func (se *searchInput) input(allowDrifted bool) (*disrupt.Input, time.Time) {
 	return in, until
 }
 
-// hasPlaces reports whether the pods of a candidate fit on other nodes, or on such as could be launched.
-func (se *searchInput) hasPlaces(u *disrupt.Candidate) bool {
-	in, _ := se.input(true)
-	return disrupt.Evaluate(in, []*disrupt.Candidate{u}, se.pol.Disrupt, se.pol.Solve).Command != nil
+// placesAsked returns a function that reports whether the pods of candidates, virtual ones aside, fit on other nodes, or on such as could be launched,
+// when these candidates go together.
+func (se *searchInput) placesAsked() func([]*disrupt.Candidate) bool {
+	var in *disrupt.Input // made when it is first asked
+	return func(set []*disrupt.Candidate) bool {
+		if in == nil {
+			in, _ = se.input(true)
+		}
+		real := make([]*disrupt.Candidate, len(set))
+		for i, u := range set {
+			v := *u
+			v.Pods = model.RealPods(u.Pods)
+			real[i] = &v
+		}
+		return disrupt.Evaluate(in, real, se.pol.Disrupt, se.pol.Solve).Command != nil
+	}
 }
 
 // startTimes returns how long pods take to start and machines to come. To measure that, every pod and claim is looked at, so what

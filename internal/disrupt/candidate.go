@@ -37,14 +37,14 @@ type Candidate struct {
 	podClasses      []*model.Class
 }
 
-// asSuccessor returns a pod as the one that will take its place: a pod that was made smaller in place has a successor as large as it was created
-// itself.
+// asSuccessor returns a pod as the one that will take its place.
 func asSuccessor(p *model.Pod) *model.Pod {
-	if p.Born == nil {
+	c := p.CreatedAs()
+	if c == p.Class {
 		return p
 	}
 	q := *p
-	q.Class = p.Born
+	q.Class, q.First = c, nil
 	return &q
 }
 

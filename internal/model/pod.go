@@ -26,7 +26,8 @@ type Consumed struct {
 type Pod struct {
 	Namespace, Name, UID string
 	Class                *Class
-	Born                 *Class // what it was before it was resized in place, if it requested more of something then; nil: as Class. Its successor is created so again
+	First                *Class // what it was when it was first seen, if it has changed since; nil: as Class
+	ByVPA                bool   // a VerticalPodAutoscaler has resized it in place, and creates its successor with what it recommends then
 	Owner                Owner
 	Node                 string // bound to; empty: not bound
 	Nominated            string // status.nominatedNodeName
@@ -144,6 +145,15 @@ func ComparePodAge(a, b *Pod) int {
 // IsReschedulable reports whether a pod needs another node when its node goes: it is no pod of a DaemonSet, no mirror pod,
 // has not ended and is not being deleted.
 func (p *Pod) IsReschedulable() bool { return p.IsWorkload() && !p.Terminal && p.Deleting.IsZero() }
+
+// CreatedAs returns the class that a pod's successor is created with: a pod that was made smaller in place since it was first seen has one as large
+// as it was then.
+func (p *Pod) CreatedAs() *Class {
+	if p.First == nil || p.ByVPA || p.First.Requests.Fits(p.Class.Requests) {
+		return p.Class
+	}
+	return p.First
+}
 
 // SuccessorFollowsEnd reports whether a pod's successor is made only when the pod is wholly gone, as a StatefulSet does; a ReplicaSet does not
 // wait for that. It is taken to be so for unknown owners.

@@ -69,12 +69,6 @@ func (r Resources) With(d Dim, v int64) Resources {
 	return out
 }
 
-// WithHugePages returns allocatable resources with so many bytes of one size of huge pages in place of those before. The kubelet takes huge pages
-// out of a node's allocatable memory.
-func (r Resources) WithHugePages(d Dim, v int64) Resources {
-	return r.With(d, v).With(Memory, max(0, r.At(Memory)-v+r.At(d)))
-}
-
 // Clone returns a copy that shares nothing.
 func (r Resources) Clone() Resources { return slices.Clone(r) }
 

@@ -194,16 +194,19 @@ func (c *poolChanges) apply(types []*model.InstanceType) []*model.InstanceType {
 	for at, x := range c.devices {
 		changed(at).DeviceOverlay = x.by.Name
 	}
+	huge := map[int]int64{} // by type: bytes of huge pages more than before
 	for k, x := range c.capacity {
 		t, o := changed(k.at), x.by
 		r := o.Capacity[slices.IndexFunc(o.Capacity, func(r Resource) bool { return r.Dim == k.dim })]
 		t.Capacity = t.Capacity.With(r.Dim, r.Amount)
-		if model.IsHugePages(r.Name) {
-			t.Allocatable = t.Allocatable.WithHugePages(r.Dim, r.Amount)
-		} else {
-			t.Allocatable = t.Allocatable.With(r.Dim, r.Amount)
+		if model.IsHugePages(r.Name) { // the kubelet takes them out of the node's allocatable memory
+			huge[k.at] += r.Amount - t.Allocatable.At(r.Dim)
 		}
+		t.Allocatable = t.Allocatable.With(r.Dim, r.Amount)
 		t.CapacityOverlays = append(t.CapacityOverlays, o.Name)
+	}
+	for at, more := range huge {
+		out[at].Allocatable = out[at].Allocatable.With(model.Memory, max(0, out[at].Allocatable.At(model.Memory)-more))
 	}
 	for _, t := range out {
 		if len(t.CapacityOverlays) > 1 {

@@ -151,7 +151,7 @@ type (
 		_           struct{} `want:"a domain with a pod that the term selects"`
 		OfGang      bool     `want:" of the pod's gang"`
 		Daemons     bool     `have:"the DaemonSet has none on the pool's nodes|none with room"`
-		NoPod       bool     `have:"; no pod matches|"` // anywhere, not in the plan either
+		Nowhere     bool     `have:"; no domain has one|"` // no pod that the term selects is, or would be, in a domain
 		Undefined   bool     `have:"; the pool does not define the label|"`
 	}
 	// OfPodAntiAffinity is an anti-affinity term that every domain with room breaks.

@@ -249,8 +249,8 @@ func sentence(r plan.Reason) string {
 		if d.Undefined {
 			return "the pod's affinity is over label " + d.TopologyKey + "; the NodePool doesn't set this label, so its nodes won't have it"
 		}
-		if d.NoPod {
-			return "the pod's affinity needs a " + labelName(d.TopologyKey) + " with a matching pod; no pod matches"
+		if d.Nowhere {
+			return "the pod's affinity needs a " + labelName(d.TopologyKey) + " with a matching pod; no " + labelName(d.TopologyKey) + " has one"
 		}
 		return "the pod's affinity needs a " + labelName(d.TopologyKey) + " with a matching pod; none has free capacity"
 	case plan.PodAntiAffinity:

@@ -178,7 +178,7 @@ type Workload struct {
 	Bare     bool   // its pods have no controller that anybody could see
 	Hold     string // their karpenter.sh/do-not-disrupt
 	Grace    time.Duration
-	Resized  *model.Class // what its pods become resizeAfter they were bound, by a resize in place; nil: they stay as they were created
+	Resized  *model.Class   // what its pods become resizeAfter they were bound, by a resize in place; nil: they stay as they were created
 	Gang     model.Gang     // of its pods
 	Consumes model.Consumed // the ProvisioningRequest whose capacity its pods are for
 

@@ -106,7 +106,7 @@ func (t *task) tryAlternatives(s *pack.Planner) *pack.Planner {
 				return false // nothing could be had there, and the group came to follow others instead of leading them
 			}
 		}
-		if !x.IsBetterThan(s) {
+		if !x.IsBetterThan(s) || way.PackSpreads && !x.RefusesNoOtherThan(s) {
 			return false
 		}
 		s = x

@@ -118,15 +118,16 @@ func (l *attachLimits) apply(types []*model.InstanceType) []*model.InstanceType 
 
 // shortfall is by how much nodes of all types seen attach less volumes of one driver than their provider says.
 type shortfall struct {
-	most  int64 // that a node of any of these types attaches
-	same  bool  // all of them attach as many
-	least int64 // the smallest difference from what the provider says
+	attach, said int64 // of the first of these types
+	same         bool  // types of which the provider says other numbers attach as many: it is the driver that sets the number
+	differs      bool  // some type attaches another number
+	least        int64 // the smallest difference from what the provider says
 }
 
 // of returns how many volumes a node of another type will attach, of which its provider says limit.
 func (s shortfall) of(limit int64) int64 {
-	if s.same {
-		return min(limit, s.most)
+	if s.same && !s.differs {
+		return min(limit, s.attach)
 	}
 	return max(0, limit-s.least)
 }
@@ -146,9 +147,11 @@ func (l *attachLimits) shortfalls(types []*model.InstanceType) map[string]shortf
 			case limit >= said:
 				met[driver] = true
 			case !seen:
-				out[driver] = shortfall{limit, true, said - limit}
+				out[driver] = shortfall{attach: limit, said: said, least: said - limit}
 			default:
-				out[driver] = shortfall{max(have.most, limit), have.same && have.most == limit, min(have.least, said-limit)}
+				have.same, have.differs = have.same || said != have.said, have.differs || limit != have.attach
+				have.least = min(have.least, said-limit)
+				out[driver] = have
 			}
 		}
 	}

@@ -51,8 +51,8 @@ func TestAttachLimitsOfTypes(t *testing.T) {
 	check("with types offered anew", 22, 2)
 }
 
-// Where nodes of all types seen attach less than their provider says, types not seen are taken to attach less, too: as many as those if all attach
-// as many, else fewer by the same difference.
+// Where nodes of all types seen attach less than their provider says, types not seen are taken to attach less, too: as many as those if types of
+// which other numbers are said attach as many, else fewer by the same difference.
 func TestAttachLimitsOfUnseenTypes(t *testing.T) {
 	const driver = "ebs.csi.aws.com"
 	for _, c := range []struct {
@@ -62,8 +62,9 @@ func TestAttachLimitsOfUnseenTypes(t *testing.T) {
 		want         int64
 	}{
 		{"no node", 0, 0, 39, 39},
-		{"--volume-attach-limit=2", 2, 0, 39, 2},
-		{"the same on two types", 2, 2, 39, 2},
+		{"one type, fewer by 23", 2, 0, 39, 16},
+		{"one type, fewer by one: its own matter, or the driver's", 24, 0, 127, 126},
+		{"--volume-attach-limit=2", 2, 2, 39, 2},
 		{"of a type that attaches fewer anyway", 20, 20, 7, 7},
 		{"--reserved-volume-attachments=3", 22, 13, 39, 36},
 		{"one type attaches what is said of it", 25, 2, 39, 39},

@@ -199,7 +199,7 @@ func (t *nodeTable) removePod(key string, p *model.Pod, now time.Time) bool {
 // looksTheSame reports whether two states of a pod that stays on its node are the same in all that a decision looks at.
 func looksTheSame(a, b *model.Pod) bool {
 	return a.Unschedulable.Equal(b.Unschedulable) && a.Refusal == b.Refusal && a.Deleting.Equal(b.Deleting) && a.GracePeriod == b.GracePeriod && a.Class == b.Class &&
-		a.Ready == b.Ready && a.Starting == b.Starting && a.DoNotDisrupt == b.DoNotDisrupt && a.DoNotEvict == b.DoNotEvict && a.SafeToEvict == b.SafeToEvict && a.LocalVolume == b.LocalVolume && a.DaemonEviction == b.DaemonEviction && a.ScaleUpDelay == b.ScaleUpDelay &&
+		a.Ready == b.Ready && a.Starting == b.Starting && a.DoNotDisrupt == b.DoNotDisrupt && a.DoNotEvict == b.DoNotEvict && a.SafeToEvict == b.SafeToEvict && a.ByVPA == b.ByVPA && a.LocalVolume == b.LocalVolume && a.DaemonEviction == b.DaemonEviction && a.ScaleUpDelay == b.ScaleUpDelay &&
 		a.DisruptionCost == b.DisruptionCost && a.DeletionCost == b.DeletionCost && a.OwnDeletionCost == b.OwnDeletionCost &&
 		a.RestartCost == b.RestartCost && a.Gang == b.Gang && a.Consumes == b.Consumes && a.Failed == b.Failed && slices.Equal(a.Finalizers, b.Finalizers) && a.ReadySince.Equal(b.ReadySince) && a.Bound.Equal(b.Bound) && a.Owner == b.Owner &&
 		a.Deployment == b.Deployment && a.RestartedAt == b.RestartedAt && a.Surge == b.Surge && a.ReservedFor == b.ReservedFor &&

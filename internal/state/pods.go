@@ -40,7 +40,7 @@ func (t *podTable) setPod(p *model.Pod, now time.Time) {
 	key := p.Key()
 	old := t.byKey[key]
 	if old != nil && old.UID == p.UID {
-		p.Seen, p.Born = old.Seen, bornAs(old, p)
+		p.Seen, p.First = old.Seen, firstClass(old, p)
 	}
 	t.replicaSets.countPod(old, p)
 	t.countEnded(old, p)
@@ -62,13 +62,13 @@ func (t *podTable) setPod(p *model.Pod, now time.Time) {
 	}
 }
 
-// bornAs returns what a pod was first seen as, if it requests less of something now; nil: it does not.
-func bornAs(old, p *model.Pod) *model.Class {
-	first := old.Born
+// firstClass returns what a pod was first seen as; nil: as it is now.
+func firstClass(old, p *model.Pod) *model.Class {
+	first := old.First
 	if first == nil {
 		first = old.Class
 	}
-	if first == p.Class || first.Requests.Fits(p.Class.Requests) {
+	if first == p.Class {
 		return nil
 	}
 	return first

@@ -693,7 +693,7 @@ func TestARefusedTolerationIsRemembered(t *testing.T) {
 
 // TestAPodChangesWhereItStands: whatever changes of a pod on a node is seen.
 func TestAPodChangesWhereItStands(t *testing.T) {
-	identity := map[string]bool{"Namespace": true, "Name": true, "UID": true, "Node": true, "Nominated": true, "Created": true, "Seen": true, "Born": true,
+	identity := map[string]bool{"Namespace": true, "Name": true, "UID": true, "Node": true, "Nominated": true, "Created": true, "Seen": true, "First": true,
 		"Terminal": true, "Gated": true, "Mirror": true, "Unreservable": true, "Unbindable": true, "Binding": true, "Tolerating": true, "Expected": true, "Buffer": true, "Placeholder": true, "EndsWithNamespace": true} // what never changes, ends its stay, or is not read from it
 	typ, looked := reflect.TypeFor[model.Pod](), 0
 	for i := range typ.NumField() {
@@ -741,29 +741,26 @@ func TestAPodChangesWhereItStands(t *testing.T) {
 	}
 }
 
-// A pod that is resized in place to request less keeps what it was born as, until it requests as much again; another pod of its name was born as it is.
-func TestBornAs(t *testing.T) {
+// A pod that was made smaller in place has a successor as large as it was first seen, whatever it was in between; another pod of its name is as it is, and
+// so is one that a VerticalPodAutoscaler has resized.
+func TestCreatedAs(t *testing.T) {
 	s := fresh()
 	s.SetNode(&model.Node{Name: "n", UID: "n"}, 1)
-	sized := func(uid string, cpu, memory int64) *model.Pod {
-		p := pod("a", fmt.Sprint(cpu, "/", memory), "n")
-		p.UID, p.Class.Requests = uid, model.Resources{cpu, memory, 0, 1}
-		return p
-	}
 	for _, step := range []struct {
 		uid         string
 		cpu, memory int64
-		born        int64 // CPU that it was born with; 0: as it is
+		byVPA       bool
+		want        int64 // CPU that its successor requests
 	}{
-		{"u", 3000, 1 << 30, 0}, {"u", 200, 1 << 30, 3000}, {"u", 500, 1 << 30, 3000}, {"u", 3000, 1 << 30, 0}, {"u", 4000, 1 << 20, 3000}, {"v", 200, 1 << 30, 0},
+		{"u", 3000, 1 << 30, false, 3000}, {"u", 200, 1 << 30, false, 3000}, {"u", 500, 1 << 30, false, 3000}, {"u", 500, 1 << 30, true, 500}, {"u", 3000, 1 << 30, false, 3000},
+		{"u", 4000, 1 << 30, false, 4000}, {"u", 200, 1 << 30, false, 3000},
+		{"v", 1000, 1 << 30, false, 1000}, {"v", 3000, 1 << 30, false, 3000}, {"v", 1000, 1 << 30, false, 1000}, {"w", 200, 1 << 30, false, 200},
 	} {
-		s.SetPod(sized(step.uid, step.cpu, step.memory))
-		p, born := s.Snapshot(at(0)).Nodes[0].Pods[0], int64(0)
-		if p.Born != nil {
-			born = p.Born.Requests.At(model.CPU)
-		}
-		if born != step.born {
-			t.Errorf("pod %s with %d CPU and %d memory: born with %d CPU, want %d", step.uid, step.cpu, step.memory, born, step.born)
+		p := pod("a", fmt.Sprint(step.cpu, "/", step.memory), "n")
+		p.UID, p.Class.Requests, p.ByVPA = step.uid, model.Resources{step.cpu, step.memory, 0, 1}, step.byVPA
+		s.SetPod(p)
+		if got := s.Snapshot(at(0)).Nodes[0].Pods[0].CreatedAs().Requests.At(model.CPU); got != step.want {
+			t.Errorf("pod %s with %d CPU: its successor requests %d, want %d", step.uid, step.cpu, got, step.want)
 		}
 	}
 }

@@ -25,7 +25,7 @@ type StaticIn struct {
 	IsStaying   func(*model.Claim) bool                     // whether nothing takes a claim away
 	Allowed     map[string]int                              // by the name of a NodePool that lacks nodes (LackingNodes): how many may be launched now; negative: any number
 	CandidateOf func(c *model.Claim) (u *disrupt.Candidate) // nil: the claim is no candidate
-	HasPlaces   func(u *disrupt.Candidate) bool             // whether the pods of a candidate fit on other nodes, those included that could be launched
+	HavePlaces  func(set []*disrupt.Candidate) bool         // whether the pods of candidates that go together fit on other nodes, those included that could be launched
 }
 
 // StaticOut is what ScaleStatic decides.
@@ -157,6 +157,7 @@ const mostPlaced = 64
 // comes last in any case.
 func (in *StaticIn) preferWithPlaces(live []*model.Claim, n int, held func(*model.Claim) bool) (out []*model.Claim) {
 	var homeless, last []*model.Claim
+	var going []*disrupt.Candidate // those of out that have pods
 	asked := 0
 	for _, c := range live {
 		if len(out) == n {
@@ -168,10 +169,11 @@ func (in *StaticIn) preferWithPlaces(live []*model.Claim, n int, held func(*mode
 			last = append(last, c)
 			continue
 		case u != nil && len(u.Pods) > 0 && asked < mostPlaced:
-			if asked++; !in.HasPlaces(u) {
+			if asked++; !in.HavePlaces(append(slices.Clip(going), u)) {
 				homeless = append(homeless, c)
 				continue
 			}
+			going = append(going, u)
 		}
 		out = append(out, c)
 	}

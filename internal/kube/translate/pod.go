@@ -17,6 +17,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
+// annotationResizedByVPA is on pods that a VerticalPodAutoscaler has resized in place.
+const annotationResizedByVPA = "vpaInPlaceUpdated"
+
 // annotationSafeToEvict is Cluster Autoscaler's word for pods that may be moved, or may not.
 const annotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
@@ -72,6 +75,7 @@ func (t *Translator) Pod(p *corev1.Pod) *model.Pod {
 		if out.DoNotDisrupt == "" && p.Annotations[karpv1alpha5.AnnotationDoNotEvict] == "true" {
 			out.DoNotDisrupt, out.DoNotEvict = "true", true
 		}
+		out.ByVPA = p.Annotations[annotationResizedByVPA] != ""
 		out.SafeToEvict, out.RestartCost = p.Annotations[annotationSafeToEvict], p.Annotations[model.AnnotationRestartCost]
 		out.RestartedAt, out.Surge = p.Annotations[model.AnnotationRestartedAt], p.Annotations[model.AnnotationSurge]
 		out.DisruptionCost = disruptionCost(p.Annotations)

@@ -274,7 +274,7 @@ func (s *Explainer) explainTopology(c *problem.Class, pi int) *plan.Reason {
 		}
 		r.Detail = d
 	case plan.OfPodAffinity:
-		d.Undefined, d.NoPod = hasNoDomain(first, tried), s.Topo.SelectsNoPod(first)
+		d.Undefined, d.Nowhere = hasNoDomain(first, tried), s.Topo.SelectsNowhere(first)
 		r.Detail = d
 	}
 	return &r

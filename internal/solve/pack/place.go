@@ -215,9 +215,7 @@ func (s *Placement) bestAssignment(c *problem.Class, sites []*topology.TopologyA
 				continue
 			}
 		}
-		if at.SpreadCount, at.Node = s.Assignments.SpreadCountAt(c, at), node; s.Purchases.Assumptions.PackSpreads {
-			at.SpreadCount = -at.SpreadCount
-		}
+		at.SpreadCount, at.Node = s.Assignments.SpreadCountAt(c, at, s.Purchases.Assumptions.PackSpreads), node
 		at.UnmetPreference = s.Topo.UnmetPreferenceWeight(c, at.Labels)
 		at.Cost = s.In.AddPreferenceCost(at.Price, at.UnmetPreference)
 		if best == nil || at.IsBetterThan(best) {

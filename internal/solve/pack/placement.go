@@ -119,13 +119,14 @@ func (s *Placement) BuysFromSeveralLevels() bool {
 	return false
 }
 
-// MayPackSpreads reports whether a spread allows several pods more in one domain than in another, so that fewer machines may do than with
-// equally many in each.
+// MayPackSpreads reports whether several machines are bought, or pods are left over, and a spread allows several pods more in one domain than in
+// another, so that fewer machines may do than with equally many in each.
 func (s *Placement) MayPackSpreads() bool {
+	if s.CountMachines() < 2 && !slices.ContainsFunc(s.Inst.Classes, func(c *problem.Class) bool { return c.Unplaced() > 0 }) {
+		return false
+	}
 	return slices.ContainsFunc(s.Inst.Classes, func(c *problem.Class) bool {
-		return len(c.Pods) > 1 && slices.ContainsFunc(c.Topology.DomainRules, func(r problem.Rule) bool {
-			return r.Kind == problem.RuleSpread && r.Hard && r.MaxSkew > 1
-		})
+		return len(c.Pods) > 1 && slices.ContainsFunc(c.Topology.DomainRules, func(r problem.Rule) bool { return topology.MayPack(&r) })
 	})
 }
 

@@ -216,12 +216,20 @@ func (s *Assignments) OfferAssignments(c *problem.Class) []TopologyAssignment {
 // ClassAssignment is a class and an assignment, by number.
 type ClassAssignment struct{ Class, Assignment int }
 
+// MayPack reports whether a rule is a hard spread that allows several pods more in one domain than in another.
+func MayPack(r *problem.Rule) bool { return r.Kind == problem.RuleSpread && r.Hard && r.MaxSkew > 1 }
+
 // SpreadCountAt is how many pods spreads count in the domains of an assignment, the class's own spreads and those
-// that count it.
-func (s *Assignments) SpreadCountAt(c *problem.Class, where *TopologyAssignment) (n int64) {
+// that count it. With packs, own hard spreads that allow several pods more in one domain than in another count the other way: where they
+// count most, it is least.
+func (s *Assignments) SpreadCountAt(c *problem.Class, where *TopologyAssignment, packs bool) (n int64) {
 	for i := range c.Topology.DomainRules {
 		if r := &c.Topology.DomainRules[i]; r.Kind == problem.RuleSpread && where.Labels[r.Key] > 0 {
-			n += s.topo.Counters[r.Counter].CountIn(int(where.Labels[r.Key]))
+			have := s.topo.Counters[r.Counter].CountIn(int(where.Labels[r.Key]))
+			if packs && MayPack(r) {
+				have = -have
+			}
+			n += have
 		}
 	}
 	for i, id := range c.Topology.DomainCounters { // what others spread it would rather not upset

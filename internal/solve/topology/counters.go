@@ -121,8 +121,8 @@ func (s *Topology) MayStartGroup(c *problem.Class) bool {
 	return true
 }
 
-// SelectsNoPod reports whether there is no pod that a rule selects, neither in the cluster nor in the plan.
-func (s *Topology) SelectsNoPod(r *problem.Rule) bool {
+// SelectsNowhere reports whether no domain has a pod that a rule selects, by the cluster or by the plan.
+func (s *Topology) SelectsNowhere(r *problem.Rule) bool {
 	return !r.SelectsOwnPods && s.Counters[r.Counter].Total+s.Counters[r.Counter].Expected == 0
 }
 
