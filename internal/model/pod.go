@@ -27,7 +27,7 @@ type Pod struct {
 	Namespace, Name, UID string
 	Class                *Class
 	First                *Class // what it was when it was first seen, if it has changed since; nil: as Class
-	ByVPA                bool   // a VerticalPodAutoscaler has resized it in place, and creates its successor with what it recommends then
+	ByVPA                bool   // VPA has resized it in place, and creates its successor with what it recommends then
 	Owner                Owner
 	Node                 string // bound to; empty: not bound
 	Nominated            string // status.nominatedNodeName

@@ -742,7 +742,7 @@ func TestAPodChangesWhereItStands(t *testing.T) {
 }
 
 // A pod that was made smaller in place has a successor as large as it was first seen, whatever it was in between; another pod of its name is as it is, and
-// so is one that a VerticalPodAutoscaler has resized.
+// so is one that VPA has resized.
 func TestCreatedAs(t *testing.T) {
 	s := fresh()
 	s.SetNode(&model.Node{Name: "n", UID: "n"}, 1)

@@ -17,7 +17,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// annotationResizedByVPA is on pods that a VerticalPodAutoscaler has resized in place.
+// annotationResizedByVPA is on pods that VPA has resized in place.
 const annotationResizedByVPA = "vpaInPlaceUpdated"
 
 // annotationSafeToEvict is Cluster Autoscaler's word for pods that may be moved, or may not.
