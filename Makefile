@@ -187,6 +187,10 @@ bench-karpenter: ## ours and Karpenter's scheduler in one run, on the mix of Kar
 bench-reaction: build ## from pending pod to NodeClaim and to Running, beside the floor, as JSON
 	go run ./test/reaction
 
+.PHONY: bench-groups
+bench-groups: build ## the same pods on Cluster API, with its own core manager, and on Auto Scaling groups: seconds to run, dollars beside the bound, scale-down, writes, as JSON; six minutes, plus the first compilation
+	go test -run '^$$' -bench '^BenchmarkNodeGroups$$' -benchtime 1x -timeout 30m ./test/e2e
+
 .PHONY: bench-consolidation
 bench-consolidation: build ## three pods of ten leave a thousand: how soon it is at rest, what it costs, who was moved, as JSON
 	go run ./test/consolidation

@@ -34,6 +34,7 @@ var mayWait = map[string]string{
 	"sandbox/e2e/e2e_test.go:eventually":                     "a module that does not depend on the product's; five minutes",
 	"test/e2e/clusterapi_core_test.go:coreWorld.life":        "told, not asked",
 	"test/e2e/disruption_test.go:env.settled":                "it waits until nothing has changed for a while",
+	"test/e2e/groupfigures_test.go:env.measureGroups":        "a benchmark",
 	"test/e2e/groupseries_test.go:series.rests":              "it waits until nothing has changed for a while",
 	"test/e2e/groupseries_test.go:series.play":               "told, not asked",
 	"test/e2e/groupseries_test.go:series.say":                "told, not asked",

@@ -19,7 +19,7 @@ import (
 )
 
 // onEC2 is a sandbox that buys from the simulated AWS, with a node class.
-func onEC2(t *testing.T, flags ...string) *sandbox.Sandbox {
+func onEC2(t testing.TB, flags ...string) *sandbox.Sandbox {
 	t.Helper()
 	s := own(t, append([]string{"--cloud", "aws"}, flags...)...)
 	err := s.Create(t.Context(), "/apis/karpenter.k8s.aws/v1/ec2nodeclasses", `{apiVersion: karpenter.k8s.aws/v1, kind: EC2NodeClass, metadata: {name: default}, spec: {

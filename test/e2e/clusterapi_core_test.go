@@ -32,9 +32,9 @@ type coreWorld struct {
 }
 
 // newCoreWorld starts all of it. The controller runs until the test ends.
-func newCoreWorld(t *testing.T, name string) *coreWorld {
+func newCoreWorld(t testing.TB, name string, flags ...string) *coreWorld {
 	t.Helper()
-	s := own(t, "--no-autoscaler")
+	s := own(t, append([]string{"--no-autoscaler"}, flags...)...)
 	capi, err := s.StartClusterAPI(t.Context())
 	if err != nil {
 		t.Fatal(err)

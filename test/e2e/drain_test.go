@@ -71,7 +71,7 @@ func (p *podsOver) look(e *env, n int) {
 	})
 }
 
-func (p *podsOver) get(t *testing.T) (least int, leaving []string) {
+func (p *podsOver) get(t testing.TB) (least int, leaving []string) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()

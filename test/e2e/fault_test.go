@@ -87,7 +87,7 @@ func (e *env) watchClaims() *history {
 	return h
 }
 
-func (h *history) seen(t *testing.T) []karpv1.NodeClaim {
+func (h *history) seen(t testing.TB) []karpv1.NodeClaim {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()

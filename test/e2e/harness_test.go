@@ -189,7 +189,7 @@ func shared(t *testing.T) *sandbox.Sandbox {
 }
 
 // own is a sandbox for this test alone.
-func own(t *testing.T, flags ...string) *sandbox.Sandbox {
+func own(t testing.TB, flags ...string) *sandbox.Sandbox {
 	t.Helper()
 	s, err := up(t, filepath.Join(t.TempDir(), "sb"), append([]string{"--boot", "0", "--pull", "0"}, flags...)...)
 	if err != nil {
@@ -204,7 +204,7 @@ func own(t *testing.T, flags ...string) *sandbox.Sandbox {
 }
 
 // up brings a sandbox up with the node class that all pools use.
-func up(t *testing.T, dir string, flags ...string) (*sandbox.Sandbox, error) {
+func up(t testing.TB, dir string, flags ...string) (*sandbox.Sandbox, error) {
 	s, err := sandbox.Up(t.Context(), dir, append([]string{"--audit"}, flags...)...)
 	if err != nil {
 		return nil, err
@@ -232,7 +232,7 @@ func pace(d time.Duration) time.Duration {
 
 // env is one test's part of a sandbox.
 type env struct {
-	t    *testing.T
+	t    testing.TB
 	ctx  context.Context
 	s    *sandbox.Sandbox
 	name string // of the namespace, of the pool, and value of the label that binds its pods to the pool's nodes
@@ -254,7 +254,7 @@ type envName struct {
 //
 // A name is taken once in a sandbox, also by tests that have ended: the cloud's journal tells their machines apart by it. A test that -count runs
 // again has it with a number.
-func newEnv(t *testing.T, s *sandbox.Sandbox, name string) *env {
+func newEnv(t testing.TB, s *sandbox.Sandbox, name string) *env {
 	t.Helper()
 	wanted := name
 	for n := 2; ; n++ {

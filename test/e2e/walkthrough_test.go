@@ -65,7 +65,7 @@ func workloads(e *env, deployments string) {
 
 // walkthrough is a manifest as an article has it, but for what each reader puts in: the name of the cluster, and here
 // shorter times.
-func walkthrough(t *testing.T, name string) string {
+func walkthrough(t testing.TB, name string) string {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/walkthroughs/" + name)
 	if err != nil {

@@ -508,6 +508,11 @@ func LowerBound(file string, below int, pods ...int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
+	return LowerBoundOf(cat, func(t *model.InstanceType) bool { return below == 0 || t.Capacity.At(model.CPU) < int64(below)*1000 }, pods...)
+}
+
+// LowerBoundOf is LowerBound on the machines of a catalog that take returns true for, which it may change.
+func LowerBoundOf(cat *catalog.Catalog, take func(*model.InstanceType) bool, pods ...int) (float64, error) {
 	names := model.FixedNames()
 	pool := &model.NodePool{Name: "default", UID: "default", Ready: true, Replicas: -1, NodeLimit: -1, ExpireAfter: -1, TerminationGracePeriod: -1, Labels: model.Labels{model.LabelNodePool: "default"},
 		Requirements: model.NewRequirements(model.OneOf(model.LabelNodePool, "default"), model.OneOf(model.LabelCapacityType, model.OnDemand),
@@ -520,12 +525,12 @@ func LowerBound(file string, below int, pods ...int) (float64, error) {
 		names = append(names, n)
 		return model.Dim(len(names) - 1)
 	}) {
-		if below == 0 || t.Capacity.At(model.CPU) < int64(below)*1000 {
+		if take(t) {
 			pool.Types = append(pool.Types, t)
 		}
 	}
 	p := &solve.Problem{ResourceNames: names, Pools: []solve.Pool{{NodePool: pool, NodesLeft: -1}}}
-	for at, k := range Kinds {
+	for at, k := range Kinds[:len(pods)] {
 		cpu, memory := resource.MustParse(k.CPU), resource.MustParse(k.Memory)
 		class := &model.Class{Key: k.Name, Namespace: "default", Scheduler: "default-scheduler",
 			Requests: model.Resources{}.With(model.CPU, cpu.MilliValue()).With(model.Memory, memory.Value()).With(model.Pods, 1)}
