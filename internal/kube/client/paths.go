@@ -19,7 +19,12 @@ func (c *Client) Read(ctx context.Context, path string, query url.Values) ([]byt
 			r = r.Param(k, v)
 		}
 	}
-	return r.Do(ctx).Raw()
+	result := r.Do(ctx)
+	data, err := result.Raw()
+	if err != nil {
+		return nil, result.Error() // in the words of the API server, which Raw leaves out
+	}
+	return data, nil
 }
 
 // Patch makes a JSON merge patch of the object at a path of the API. Nothing is repeated.
