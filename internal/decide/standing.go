@@ -178,7 +178,7 @@ func (s *Standing) StaticClaim(p *model.NodePool) (plan.CreateClaim, bool) {
 
 // StaticSurplus returns the claims above spec.replicas of a static NodePool, which the next step deletes.
 func (s *Standing) StaticSurplus(p *model.NodePool) []*model.Claim {
-	return pools.Surplus(s.st.View, pools.StaticIn{IsStaying: s.st.isStaying, CandidateOf: s.st.candidates.ofClaim, HasPlaces: s.st.search.hasPlaces}, p)
+	return pools.Surplus(s.st.View, pools.StaticIn{IsStaying: s.st.isStaying, CandidateOf: s.st.candidates.ofClaim, HavePlaces: s.st.search.placesAsked()}, p)
 }
 
 // StaticRefusal returns why a static NodePool can't launch one more node next to those it has; an empty code: it can.

@@ -110,7 +110,7 @@ func ScaleStatic(v *cluster.View, in StaticIn) (out StaticOut) {
 
 // Surplus returns the claims that a static NodePool has above spec.replicas, those that disturb least: not launched, then empty, then of least weight,
 // after these the nodes whose pods have no place elsewhere, and what says not to be disrupted last; of those that disturb as much, what is cordoned
-// first. Of in it needs IsStaying, CandidateOf and HasPlaces.
+// first. Of in it needs IsStaying, CandidateOf and HavePlaces.
 func Surplus(v *cluster.View, in StaticIn, p *model.NodePool) []*model.Claim {
 	live, _, want := countStatic(v, p, in.IsStaying)
 	n := len(live) - int(want)
