@@ -16,11 +16,13 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/dovetail-sh/dovetail/internal/cloud"
 	"github.com/dovetail-sh/dovetail/internal/cloud/externalgrpc/externalgrpctest"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
@@ -93,20 +95,50 @@ func (e *env) externalController(config string) (stop func(syscall.Signal)) {
 	return e.controllerOf("--cloud", "externalgrpc", "--cloud-config", config)
 }
 
-// controllerOf runs a controller of its own, with the rights that the chart gives it and some flags, until it is stopped by a signal.
+// controllerOf runs a controller of its own, with the rights that the chart gives it and some flags, until it is stopped by a signal. If it ends by itself, as
+// when it begins while the API server is away, it is started again, as a Deployment does.
 func (e *env) controllerOf(flags ...string) (stop func(syscall.Signal)) {
 	e.t.Helper()
 	_, bin, err := sandbox.Binaries()
 	e.must(err)
-	cmd := exec.Command(bin, append([]string{"controller", "--kubeconfig", e.s.Kubeconfig(sandbox.Controller), "--leader-elect=false", "--metrics-address", "", "--health-address", "", "--secure-address", ""}, flags...)...)
-	var log bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &log, &log
-	e.must(cmd.Start())
+	var log lockedBuffer
+	start := func() (*exec.Cmd, error) {
+		cmd := exec.Command(bin, append([]string{"controller", "--kubeconfig", e.s.Kubeconfig(sandbox.Controller), "--leader-elect=false", "--metrics-address", "", "--health-address", "", "--secure-address", ""}, flags...)...)
+		cmd.Stdout, cmd.Stderr = &log, &log
+		return cmd, cmd.Start()
+	}
+	cmd, err := start()
+	e.must(err)
+	var mu sync.Mutex // of cmd and stopped
+	stopped, over := false, make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			_ = cmd.Wait() // only this goroutine changes cmd
+			_ = cloud.Wall{}.Wait(context.Background(), 200*time.Millisecond)
+			mu.Lock()
+			if stopped {
+				mu.Unlock()
+				return
+			}
+			next, err := start()
+			if err != nil {
+				mu.Unlock()
+				e.t.Errorf("start the controller again: %v", err)
+				return
+			}
+			cmd = next
+			mu.Unlock()
+		}
+	}()
 	var once sync.Once
 	stop = func(by syscall.Signal) {
 		once.Do(func() {
+			mu.Lock()
+			stopped = true
 			_ = cmd.Process.Signal(by)
-			_ = cmd.Wait()
+			mu.Unlock()
+			<-over
 		})
 	}
 	e.t.Cleanup(func() {
@@ -116,6 +148,26 @@ func (e *env) controllerOf(flags ...string) (stop func(syscall.Signal)) {
 		}
 	})
 	return stop
+}
+
+// lockedBuffer is a buffer that several processes may write to.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+// String returns what was written.
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }
 
 // serverNodes makes and deletes the Nodes of a server's machines. kwok plays their kubelets.

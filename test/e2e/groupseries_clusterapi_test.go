@@ -210,8 +210,8 @@ func (m *machineGroups) failed(_ *seriesGroup, id string) bool {
 }
 
 // isRollingOut reports whether Machines of a group are being replaced. A rollout ends only if its Machines come, so no fault strikes those: machines
-// that never join would keep it from ending. Cluster API says so only when it has seen the new template, and that its Machines are of an older one a moment
-// later.
+// that never join would keep it from ending. Cluster API's condition RollingOut does not tell: it is true for nodes whose kubelets tell another version than
+// the template, too, and follows a new template only a moment after it has been seen.
 func (m *machineGroups) isRollingOut(group string) bool {
 	m.t.Helper()
 	var g *coreGroup
@@ -226,10 +226,9 @@ func (m *machineGroups) isRollingOut(group string) bool {
 		}
 		return err
 	})
-	return slices.ContainsFunc(g.Status.Conditions, func(c metav1.Condition) bool { return c.Type == "RollingOut" && c.Status == metav1.ConditionTrue }) ||
-		slices.ContainsFunc(sets.Items, func(set machineSet) bool {
-			return set.Spec.Replicas+set.Status.Replicas > 0 && set.Spec.Template.Spec.InfrastructureRef.Name != m.template[group]
-		})
+	return slices.ContainsFunc(sets.Items, func(set machineSet) bool {
+		return set.Spec.Replicas+set.Status.Replicas > 0 && set.Spec.Template.Spec.InfrastructureRef.Name != m.template[group]
+	})
 }
 
 // machineSet is what is read of a MachineSet.
