@@ -125,8 +125,8 @@ type (
 		Label    string `key:"%s"`
 		Want     int    `want:"%s"`
 		Together bool   `have:"fewer that hold the pods together in one zone and capacity type"`
-		OneNode  bool   `have:"on one node: "`                              // more fit the pod than a node for it can have
-		Bound    bool   `have:"on one node, bound by spread or affinity: "` // the same, because of the pod's topology spread or affinity
+		OneNode  bool   `have:"on one node: "`                                      // more fit the pod than a node for it can have
+		Bound    bool   `have:"on one node, bound by spread, affinity or volume: "` // the same, because of the pod's topology spread, affinity or shared volume
 		Have     int    `have:"%s"`
 	}
 	// OfTopologySpread is a spread constraint that every domain would break.

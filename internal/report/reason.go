@@ -203,7 +203,7 @@ func sentence(r plan.Reason) string {
 		}
 		switch {
 		case d.Bound:
-			return said + "a node for the pod can have only " + strconv.Itoa(d.Have) + ", because of the pod's topology spread or affinity"
+			return said + "a node for the pod can have only " + strconv.Itoa(d.Have) + ", because of the pod's topology spread, affinity or shared volume"
 		case d.OneNode && d.Label == model.LabelCapacityType:
 			return said + "a NodeClaim has only one"
 		case d.OneNode:
