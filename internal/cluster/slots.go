@@ -63,8 +63,8 @@ type slotKeys struct {
 // SlotKeyOf returns the kind of slot that a pod takes, or took, and that its successor takes. Pods come by name, so one mostly takes the kind that
 // the one before took.
 func (sk *slotKeys) SlotKeyOf(p *model.Pod) SlotKey {
-	last, c := sk.lastPod, p.CreatedAs()
-	if last == nil || last.CreatedAs() != c || last.Owner != p.Owner || last.Deployment != p.Deployment || last.Consumes != p.Consumes || last.Namespace != p.Namespace || p.Owner.UID == "" {
+	last, c := sk.lastPod, p.SlotClass()
+	if last == nil || last.SlotClass() != c || last.Owner != p.Owner || last.Deployment != p.Deployment || last.Consumes != p.Consumes || last.Namespace != p.Namespace || p.Owner.UID == "" {
 		h, ok := sk.classHashes[c]
 		if !ok {
 			if sk.classHashes == nil {
@@ -84,7 +84,7 @@ func SlotsForPods(pods []*model.Pod) []model.Slot {
 	count := map[SlotKey]*model.Slot{}
 	for _, p := range pods {
 		c := p.CreatedAs()
-		k := SlotKey{ClassHash(c), SlotOwner(p)}
+		k := SlotKey{ClassHash(p.SlotClass()), SlotOwner(p)}
 		s := count[k]
 		if s == nil {
 			s = &model.Slot{Class: k.Class, Owner: k.Owner, Requests: c.Requests, Loose: c.ToleratesEverything()}

@@ -62,8 +62,10 @@ func hasOldHash(u *disrupt.Candidate) bool {
 }
 
 // isNotOffered reports whether a machine's type and offering are not sold any more. It has drifted an hour after it was
-// made.
-func isNotOffered(u *disrupt.Candidate) bool { return len(u.Pool.Types) > 0 && u.PriceMicro < 0 }
+// made. Those of a node group that can't be used at present are not offered either, which says nothing of its nodes.
+func isNotOffered(u *disrupt.Candidate) bool {
+	return len(u.Pool.Types) > 0 && u.PriceMicro < 0 && u.NodeGroup() == ""
+}
 
 // drift is what is found about a machine that has drifted, will with time, or says so.
 type drift struct {

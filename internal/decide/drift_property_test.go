@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/sim"
@@ -186,5 +187,19 @@ func TestFlappingIsFound(t *testing.T) {
 	})
 	if found == 0 {
 		t.Error("no bound was exceeded")
+	}
+}
+
+// A node group that can't be used at present offers nothing, which is no reason to replace its nodes.
+func TestNodesOfUnusableGroups(t *testing.T) {
+	pool := &model.NodePool{Name: "p", Types: []*model.InstanceType{{Name: "other"}}}
+	for group, want := range map[string]bool{"": true, "web": false} {
+		labels := model.Labels{model.LabelInstanceType: "gone"}
+		if group != "" {
+			labels[model.LabelNodeGroup] = group
+		}
+		if got := isNotOffered(&disrupt.Candidate{Pool: pool, PriceMicro: -1, Labels: labels}); got != want {
+			t.Errorf("a node of group %q has drifted: %t, want %t", group, got, want)
+		}
 	}
 }

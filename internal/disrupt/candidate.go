@@ -44,7 +44,7 @@ func asSuccessor(p *model.Pod) *model.Pod {
 		return p
 	}
 	q := *p
-	q.Class, q.First = c, nil
+	q.Class, q.First, q.Successor = c, nil, nil
 	return &q
 }
 

@@ -81,10 +81,13 @@ func registerNode(in *Input, n *model.Node, u *plan.UpdateNode) {
 	c := in.Claim
 	u.Why = plan.Reason{Code: plan.Registering, Pool: c.Pool}
 	inGroup := c.Labels[model.LabelNodeGroup] != ""
-	elsewhere := inGroup && n.Labels[model.LabelZone] != "" && n.Labels[model.LabelZone] != c.Labels[model.LabelZone]
+	elsewhere := inGroup && c.Labels[model.LabelZone] != "" && n.Labels[model.LabelZone] != "" && n.Labels[model.LabelZone] != c.Labels[model.LabelZone]
+	isOfPool := func(label string) bool {
+		return in.Pool != nil && in.Pool.Labels[label] != ""
+	}
 	for k, v := range c.Labels {
 		switch h, ok := n.Labels[k]; {
-		case ok && h == v, inGroup && isPlace(k) && (ok || elsewhere): // a CSI driver does not register with another value than its own
+		case ok && h == v, inGroup && isPlace(k) && !isOfPool(k) && (ok || elsewhere && k != model.LabelRegion): // a CSI driver does not register with another value than its own
 		default:
 			u.Labels[k] = v
 		}

@@ -26,7 +26,8 @@ type Consumed struct {
 type Pod struct {
 	Namespace, Name, UID string
 	Class                *Class
-	First                *Class // what it was when it was first seen, if it has changed since; nil: as Class
+	First                *Class // what it was before it was first resized in place; nil: it requests as much as ever
+	Successor            *Class // what its successor is created as: Class, but as large as First where that was larger; nil: as Class
 	ByVPA                bool   // VPA has resized it in place, and creates its successor with what it recommends then
 	Owner                Owner
 	Node                 string // bound to; empty: not bound
@@ -146,10 +147,17 @@ func ComparePodAge(a, b *Pod) int {
 // has not ended and is not being deleted.
 func (p *Pod) IsReschedulable() bool { return p.IsWorkload() && !p.Terminal && p.Deleting.IsZero() }
 
-// CreatedAs returns the class that a pod's successor is created with: a pod that was made smaller in place since it was first seen has one as large
-// as it was then.
+// CreatedAs returns the class that a pod's successor is created with: a pod that was made smaller in place has one as large as it was before.
 func (p *Pod) CreatedAs() *Class {
-	if p.First == nil || p.ByVPA || p.First.Requests.Fits(p.Class.Requests) {
+	if p.Successor == nil {
+		return p.Class
+	}
+	return p.Successor
+}
+
+// SlotClass returns the class by which slots know a pod and its successor: what it was before it was resized in place.
+func (p *Pod) SlotClass() *Class {
+	if p.First == nil || p.ByVPA {
 		return p.Class
 	}
 	return p.First

@@ -15,6 +15,7 @@ import (
 func (s *State) SetPod(p *model.Pod) {
 	q := *p
 	q.Class = s.internClass(p.Class)
+	s.noteResize(&q, s.pods.byKey[q.Key()])
 	if since := s.namespaces.ending[q.Namespace]; !since.IsZero() && endsWithNamespace(&q) {
 		q.Deleting, q.EndsWithNamespace = since, true
 	}

@@ -4,6 +4,7 @@
 package state
 
 import (
+	"cmp"
 	"maps"
 	"time"
 
@@ -40,7 +41,7 @@ func (t *podTable) setPod(p *model.Pod, now time.Time) {
 	key := p.Key()
 	old := t.byKey[key]
 	if old != nil && old.UID == p.UID {
-		p.Seen, p.First = old.Seen, firstClass(old, p)
+		p.Seen = old.Seen
 	}
 	t.replicaSets.countPod(old, p)
 	t.countEnded(old, p)
@@ -62,16 +63,35 @@ func (t *podTable) setPod(p *model.Pod, now time.Time) {
 	}
 }
 
-// firstClass returns what a pod was first seen as; nil: as it is now.
-func firstClass(old, p *model.Pod) *model.Class {
+// noteResize notes what a pod was before it was resized in place, old being what was known of it, and what its successor is created as.
+func (s *State) noteResize(p, old *model.Pod) {
+	p.First, p.Successor = nil, nil
+	if old == nil || old.UID != p.UID {
+		return
+	}
 	first := old.First
 	if first == nil {
 		first = old.Class
 	}
-	if first == p.Class {
-		return nil
+	resized, smaller := false, false
+	requests := p.Class.Requests
+	for _, d := range []model.Dim{model.CPU, model.Memory} { // others can't be resized
+		before, now := first.Requests.At(d), requests.At(d)
+		if resized = resized || before != now; before > now {
+			smaller, requests = true, requests.With(d, before)
+		}
 	}
-	return first
+	if !resized {
+		return
+	}
+	if p.First = first; !smaller || p.ByVPA {
+		return
+	}
+	c := *p.Class
+	c.Requests = requests
+	c.SlotKey = cmp.Or(first.SlotKey, first.Key)
+	c.Key = p.Class.Key + "\x00resized from " + first.Key
+	p.Successor = s.internClass(&c)
 }
 
 // staysBound reports whether a pod is on the same node before and after a change, and holds its room there.

@@ -158,7 +158,7 @@ func (s *State) internClass(c *model.Class) *model.Class {
 func (s *State) usedClasses() iter.Seq[*model.Class] {
 	return func(yield func(*model.Class) bool) {
 		for _, p := range s.pods.byKey {
-			if !yield(p.Class) || p.First != nil && !yield(p.First) {
+			if !yield(p.Class) || p.First != nil && !yield(p.First) || p.Successor != nil && !yield(p.Successor) {
 				return
 			}
 		}

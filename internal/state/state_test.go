@@ -693,7 +693,7 @@ func TestARefusedTolerationIsRemembered(t *testing.T) {
 
 // TestAPodChangesWhereItStands: whatever changes of a pod on a node is seen.
 func TestAPodChangesWhereItStands(t *testing.T) {
-	identity := map[string]bool{"Namespace": true, "Name": true, "UID": true, "Node": true, "Nominated": true, "Created": true, "Seen": true, "First": true,
+	identity := map[string]bool{"Namespace": true, "Name": true, "UID": true, "Node": true, "Nominated": true, "Created": true, "Seen": true, "First": true, "Successor": true,
 		"Terminal": true, "Gated": true, "Mirror": true, "Unreservable": true, "Unbindable": true, "Binding": true, "Tolerating": true, "Expected": true, "Buffer": true, "Placeholder": true, "EndsWithNamespace": true} // what never changes, ends its stay, or is not read from it
 	typ, looked := reflect.TypeFor[model.Pod](), 0
 	for i := range typ.NumField() {
@@ -762,6 +762,33 @@ func TestCreatedAs(t *testing.T) {
 		if got := s.Snapshot(at(0)).Nodes[0].Pods[0].CreatedAs().Requests.At(model.CPU); got != step.want {
 			t.Errorf("pod %s with %d CPU: its successor requests %d, want %d", step.uid, step.cpu, got, step.want)
 		}
+	}
+}
+
+// Only CPU and memory are resized: a class that changes otherwise, as when a volume is bound or a device is not counted any more, is what the successor
+// has, as large as the pod was before.
+func TestSuccessorOfAChangedClass(t *testing.T) {
+	s := fresh()
+	s.SetNode(&model.Node{Name: "n", UID: "n"}, 1)
+	set := func(key string, cpu, devices int64, volumes ...model.Volume) *model.Pod {
+		p := pod("a", key, "n")
+		p.Class.Requests, p.Class.Volumes = model.Resources{cpu, 1 << 30, 0, 1, devices}, volumes
+		s.SetPod(p)
+		return s.Snapshot(at(0)).Nodes[0].Pods[0]
+	}
+	set("pending", 3000, 1)
+	bound := model.Volume{Claim: "default/a", Handle: "vol-1"}
+	if p := set("bound", 3000, 0, bound); p.CreatedAs() != p.Class || p.SlotClass() != p.Class {
+		t.Errorf("a pod that was not resized has another successor: %+v", p.CreatedAs())
+	}
+	set("small", 200, 0, bound)
+	p := set("labelled", 200, 0, bound, model.Volume{Claim: "default/b", Handle: "vol-2"})
+	c := p.CreatedAs()
+	if c.Requests.At(model.CPU) != 3000 || c.Requests.At(model.FirstExtended) != 0 || len(c.Volumes) != 2 || p.SlotClass().Key != "bound" || c.SlotKey != "bound" || c.Key == p.Class.Key {
+		t.Errorf("the successor of a pod with two volumes that was made smaller is %+v, its slot's class is %s", c, p.SlotClass().Key)
+	}
+	if q := set("labelled", 200, 0, bound, model.Volume{Claim: "default/b", Handle: "vol-2"}); q.CreatedAs() != c {
+		t.Errorf("the same successor is another class")
 	}
 }
 

@@ -151,13 +151,13 @@ func Surplus(v *cluster.View, in StaticIn, p *model.NodePool) []*model.Claim {
 }
 
 // mostPlaced is for how many nodes of a static NodePool a step asks whether their pods have a place elsewhere.
-const mostPlaced = 64
+const mostPlaced = 16
 
 // preferWithPlaces returns n of some claims, the first ones, but those whose pods have no place elsewhere after those whose pods have; what is held
 // comes last in any case.
 func (in *StaticIn) preferWithPlaces(live []*model.Claim, n int, held func(*model.Claim) bool) (out []*model.Claim) {
 	var homeless, last []*model.Claim
-	var going []*disrupt.Candidate // those of out that have pods
+	var going []*disrupt.Candidate // those of out that have nodes
 	asked := 0
 	for _, c := range live {
 		if len(out) == n {
@@ -173,9 +173,10 @@ func (in *StaticIn) preferWithPlaces(live []*model.Claim, n int, held func(*mode
 				homeless = append(homeless, c)
 				continue
 			}
+		}
+		if out = append(out, c); u != nil {
 			going = append(going, u)
 		}
-		out = append(out, c)
 	}
 	return slices.Concat(out, homeless, last)[:n]
 }

@@ -38,6 +38,8 @@ type group struct {
 	taints               []model.Taint    // and taints
 	resources            map[string]int64 // that its tags say its nodes have, in the model's units
 	optionProblems       []string         // tags about how it is scaled that can't be read
+	nodeProblems         []string         // tags about its nodes that can't be read, and without which it can be used
+	taintProblem         string           // tags about the taints of its nodes that can't be read: pods would be planned onto nodes that keep them out
 	template             templateRef
 	templateData         *types.ResponseLaunchTemplateData            // of its launch template; nil: not known
 	ownTemplates         map[string]templateRef                       // by instance type: of an override of the mixed instances policy
@@ -100,15 +102,19 @@ func readGroup(in *astypes.AutoScalingGroup) *group {
 	}
 	slices.SortFunc(g.taints, func(a, b model.Taint) int { return strings.Compare(a.Key+a.Effect+a.Value, b.Key+b.Effect+b.Value) })
 	g.resources = wholeAmounts(said.Resources)
-	var unreadable []string
+	var taints []string
 	for _, p := range said.Problems {
-		if p.OfNodes {
-			unreadable = append(unreadable, p.String())
-		} else {
+		switch {
+		case strings.HasPrefix(p.Key, dovetailv1alpha1.TagNodeTemplateTaint):
+			taints = append(taints, p.String())
+		case p.OfNodes:
+			g.nodeProblems = append(g.nodeProblems, p.String())
+		default:
 			g.optionProblems = append(g.optionProblems, p.String())
 		}
 	}
-	g.problem = strings.Join(unreadable, "; ") // pods would be planned onto nodes that are not as they are taken to be
+	g.taintProblem = strings.Join(taints, "; ")
+	g.problem = g.taintProblem
 	switch {
 	case in.MixedInstancesPolicy != nil && in.MixedInstancesPolicy.LaunchTemplate != nil:
 		g.readMixedPolicy(in.MixedInstancesPolicy)

@@ -5,6 +5,7 @@ package asg
 
 import (
 	"maps"
+	"strings"
 	"testing"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -60,9 +61,9 @@ func TestUnreadableTags(t *testing.T) {
 		{taint + "dedicated", "NoSchedule", effects, 0, nil},
 		{taint + "dedicated", "true:Noschedule", effects, 0, nil},
 		{taint + "dedicated", "gpu:NoSchedule", "", 1, nil},
-		{resource + "example.com/seats", "lots", "need a quantity such as 4 or 100Gi", 0, nil},
-		{resource + "example.com/seats", "-1", "need a quantity such as 4 or 100Gi", 0, nil},
-		{resource + "memory", "5Ei", "need a quantity of at most 1Pi, such as 4 or 100Gi", 0, nil},
+		{resource + "example.com/seats", "lots", "", 0, nil},
+		{resource + "example.com/seats", "-1", "", 0, nil},
+		{resource + "memory", "5Ei", "", 0, nil},
 		{resource + "example.com/seats", "1e3", "", 0, map[string]int64{"example.com/seats": 1000}},
 		{resource + "example.com/seats", "1500m", "", 0, map[string]int64{"example.com/seats": 1}},
 		{resource + "cpu", "1500m", "", 0, map[string]int64{"cpu": 1500}},
@@ -79,6 +80,9 @@ func TestUnreadableTags(t *testing.T) {
 		}
 		if g.problem != want || len(g.taints) != c.taints || !maps.Equal(g.resources, c.resources) {
 			t.Errorf("%s=%s: problem %q, want %q; taints %v; resources %v, want %v", c.key, c.value, g.problem, want, g.taints, g.resources, c.resources)
+		}
+		if said := strings.HasPrefix(c.key, resource) && c.resources == nil; said != (len(g.nodeProblems) == 1) {
+			t.Errorf("%s=%s: problems that leave it in use: %q", c.key, c.value, g.nodeProblems)
 		}
 		if c.key == option+dovetailv1alpha1.OptionUnneededTime && len(g.optionProblems) != 1 {
 			t.Errorf("options %q", g.optionProblems)

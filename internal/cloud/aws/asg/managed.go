@@ -97,6 +97,11 @@ func (r *reader) resolveManaged(ctx context.Context, g *group) error {
 		return err
 	}
 	g.managed = m
+	if g.taintProblem != "" { // EKS knows its taints
+		if g.nodeProblems = append(g.nodeProblems, g.taintProblem); g.problem == g.taintProblem {
+			g.problem = ""
+		}
+	}
 	maps.Copy(g.labels, m.labels)
 	for _, t := range m.taints {
 		if !slices.Contains(g.taints, t) {

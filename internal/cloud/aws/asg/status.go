@@ -96,6 +96,9 @@ func (p *Provider) groupStatus(ctx context.Context, cat *catalogue.Catalogue, ch
 	out := dovetailv1alpha1.NodeGroupStatus{
 		Name: a.name, Min: int32(a.min), Max: int32(a.max), Desired: int32(a.desired), InstanceTypes: slices.Sorted(slices.Values(a.instanceTypes)), Zones: a.zones, Refresh: refresh, Problem: wrong,
 	}
+	for _, p := range a.nodeProblems {
+		ch.addProblem(dovetailv1alpha1.ConditionGroupsResolved, "InvalidTag", "group "+a.name+": "+p)
+	}
 	if ch.discovered {
 		for _, p := range a.optionProblems {
 			ch.addProblem(dovetailv1alpha1.ConditionGroupsResolved, "InvalidTag", "group "+a.name+": "+p)
