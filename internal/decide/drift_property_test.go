@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/sim"
@@ -198,7 +198,7 @@ func TestNodesOfUnusableGroups(t *testing.T) {
 		if group != "" {
 			labels[model.LabelNodeGroup] = group
 		}
-		if got := isNotOffered(&disrupt.Candidate{Pool: pool, PriceMicro: -1, Labels: labels}); got != want {
+		if got := isNotOffered(&disrupt.Candidate{Pool: pool, PriceMicro: -1, Claim: &model.Claim{Labels: labels}}); got != want {
 			t.Errorf("a node of group %q has drifted: %t, want %t", group, got, want)
 		}
 	}
