@@ -73,7 +73,7 @@ const deploymentLabel = "cluster.x-k8s.io/deployment-name"
 func newMachineGroups(x *series, w *coreWorld) seriesCloud {
 	m := &machineGroups{series: x, w: w, template: map[string]string{}, sized: map[string][]sizeAt{}, machines: map[types.UID]*machineLife{}, claimed: map[types.UID]string{}}
 	w.infra.t = x.t
-	x.provision = pace(30 * time.Second).Round(time.Second) // the class takes no fractions; longer than any component is stopped: after two failed launches, pods wait ten minutes
+	x.provision = pace(30 * time.Second).Round(time.Second) // longer than any component is stopped: after two failed launches, pods wait ten minutes
 	ctx, cancel := context.WithCancel(x.ctx)
 	var watching sync.WaitGroup
 	watch := func(do func(context.Context) error) {

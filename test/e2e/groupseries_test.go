@@ -24,7 +24,8 @@ import (
 // the faults that strike instance types.
 var seriesFamilies = []string{"c5", "m5", "r5", "c5a", "m5a"}
 
-// provisionTime is how long the groups of a series have to give a node where nothing between Dovetail and their cloud is killed.
+// provisionTime is how long the groups of a series have to give a node on a quiet machine where nothing between Dovetail and their cloud is killed. The class
+// takes no fractions.
 const provisionTime = 8 * time.Second
 
 // Drawn series over two groups that misbehave: machines fail to come, come without joining, are ended by their cloud or
@@ -172,7 +173,7 @@ type endedMachine struct {
 func newSeries(t *testing.T, s *sandbox.Sandbox, seed int, on func(*series) seriesCloud) *series {
 	e := newEnv(t, s, fmt.Sprintf("series-%d", seed))
 	draw := rand.New(rand.NewPCG(uint64(seed), 1))
-	x := &series{env: e, draw: draw, seed: seed, provision: provisionTime, began: time.Now(),
+	x := &series{env: e, draw: draw, seed: seed, provision: pace(provisionTime).Round(time.Second), began: time.Now(),
 		small: &seriesGroup{name: e.name + "-small", max: 3 + draw.IntN(6)}, large: &seriesGroup{name: e.name + "-large", large: true, max: 12}}
 	if draw.IntN(3) == 0 {
 		x.small.min = 1 + draw.IntN(2)
