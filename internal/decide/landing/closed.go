@@ -19,6 +19,7 @@ type Closed map[string]closure
 
 // closure is whether a node was open when it was last seen, and when it was first seen closed.
 type closure struct {
+	bare  bool      // it had no reservation when it was last seen: it is open as soon as it is Ready
 	open  bool      // it was, when it was last seen, and has been Ready since it is
 	since time.Time // first seen closed after it was open; zero: it never was open while it could take pods
 }
@@ -36,8 +37,11 @@ func (k Closed) Note(now time.Time, reservations []*cluster.Reservation) Closed 
 		reserved, takesPods := cluster.HasReservedTaint(n, c), n.Ready && !n.HasTaint(taintNotReady)
 		switch {
 		case !reserved && !n.HasTaint(model.TaintUnregistered):
-			x = closure{open: x.open || takesPods} // if it does not, whoever hears that it does has heard of the reservation before
-		case x.open, !known && takesPods && (later || c.Labels[model.LabelNodeGroup] != ""): // if not known, another process may have closed it just now
+			x = closure{bare: true, open: x.open || takesPods}
+		case x.bare && !x.open && !takesPods: // it is reserved: whoever hears that it takes pods has heard of that before
+			x = closure{}
+		case x.bare, // it was open, or has become Ready and been reserved meanwhile, in whichever order
+			!known && takesPods && (later || c.Labels[model.LabelNodeGroup] != ""): // if not known, another process may have closed it just now
 			x = closure{since: now}
 		}
 		next[c.Name] = x
