@@ -304,7 +304,8 @@ func leavesAlone(t *testing.T, w *capiWorld) {
 		t.Fatal(err)
 	}
 	said := status.Conditions[dovetailv1alpha1.ConditionLaunchable].Message
-	for _, want := range []string{"/paused: spec.paused: true", `/odd: annotation capacity.cluster-autoscaler.kubernetes.io/cpu: "many": use an amount`, `/bounds: annotation cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size: "-1": use a number`, `/pool: `} {
+	for _, want := range []string{"/paused: spec.paused: true", `/odd: annotation capacity.cluster-autoscaler.kubernetes.io/cpu: "many": use an amount`, `/bounds: annotation cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size: "-1": use a number`,
+		"group pool: spec.template.spec.infrastructureRef: PlayedMachineTemplate " + w.namespace + "/pool does not exist; create it"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the condition says %q, want %q in it", said, want)
 		}
