@@ -67,8 +67,7 @@ func readGroups(ctx context.Context, cluster *client.Client, f clusterAPIFlags, 
 // offerGroups gives a pool what the node groups of its class offer.
 func (f *offerer) offerGroups(ctx context.Context, s *state.State, p *model.NodePool, class *state.NodeClass) {
 	if class == nil {
-		s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeClassNotFound",
-			Message: "spec.template.spec.nodeClassRef names " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + ", which does not exist; create it"})
+		s.Pools.SetReady(p.Name, false, classNotFound(p))
 		return
 	}
 	types, err := f.groups.Offerings(ctx, p, providerClass(class))

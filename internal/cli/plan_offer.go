@@ -45,8 +45,7 @@ func (f *offerer) offer(ctx context.Context, s *state.State) {
 				Message: "plan doesn't know what the node groups of " + p.ClassKind + " " + p.ClassName + " may launch: their types, labels and sizes are in the cloud; " +
 					"ask the running controller: dovetail why nodepool/" + p.Name + ". For Cluster API, use --live with --cluster-api-cluster"})
 		case f.live && p.Ready && p.ClassGroup == kwokv1alpha1.Group && class == nil:
-			s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeClassNotFound",
-				Message: "spec.template.spec.nodeClassRef names " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + ", which does not exist; create it"})
+			s.Pools.SetReady(p.Name, false, classNotFound(p))
 		case class != nil && (!class.Deleting.IsZero() || class.Conditions["Ready"].Status == "False"):
 			s.Pools.SetReady(p.Name, false, notReady(class))
 		case p.OfGroups:
@@ -166,12 +165,7 @@ func reported(snap *model.Snapshot, out *decide.Output, static []plan.CreateClai
 func lackingPools(snap *model.Snapshot, now time.Time, pol decide.Policy) (out []report.LackingPool) {
 	glance := decide.Glance(snap, now, pol)
 	for _, p := range snap.Pools {
-		have := int64(0)
-		for _, c := range snap.Claims {
-			if c.Pool == p.Name && c.Deleting.IsZero() {
-				have++
-			}
-		}
+		have := glance.CountReplicas(p)
 		if have >= p.Replicas || p.Deleting { // negative: it is not static
 			continue
 		}
@@ -215,4 +209,10 @@ type planFlags struct {
 	work                      int64
 	demand                    demandFlags
 	limits                    limitFlags
+}
+
+// classNotFound is the condition of a NodePool whose node class does not exist.
+func classNotFound(p *model.NodePool) model.Condition {
+	return model.Condition{Status: "False", Reason: "NodeClassNotFound",
+		Message: "spec.template.spec.nodeClassRef names " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + ", which does not exist; create it"}
 }

@@ -176,6 +176,16 @@ func (s *Standing) StaticClaim(p *model.NodePool) (plan.CreateClaim, bool) {
 	return pools.StaticClaim(s.st.View, p, s.st.pol.Solve.MaxTypes, s.st.Decided, plan.Reason{})
 }
 
+// CountReplicas returns how many claims a static NodePool has that are not being deleted.
+func (s *Standing) CountReplicas(p *model.NodePool) (n int64) {
+	for _, c := range s.st.Snapshot.Claims {
+		if c.Pool == p.Name && c.Deleting.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
 // StaticSurplus returns the claims above spec.replicas of a static NodePool, which the next step deletes.
 func (s *Standing) StaticSurplus(p *model.NodePool) []*model.Claim {
 	return pools.Surplus(s.st.View, pools.StaticIn{IsStaying: s.st.isStaying, CandidateOf: s.st.candidates.ofClaim, HavePlaces: s.st.search.placesAsked()}, p)

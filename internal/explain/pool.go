@@ -132,12 +132,7 @@ func (ex *explanation) explainWithheld(found func(plan.Code, plan.Reason, time.T
 
 // explainMissingReplicas says how many of its nodes a static NodePool has, and finds why it can launch no more where some are missing.
 func (ex *explanation) explainMissingReplicas(a *plan.Answer, p *model.NodePool, found func(plan.Code, plan.Reason, time.Time)) {
-	have := int64(0)
-	for _, c := range ex.s.Claims {
-		if c.Pool == p.Name && c.Deleting.IsZero() {
-			have++
-		}
-	}
+	have := ex.CountReplicas(p)
 	addFact(a, "replicas", "has "+strconv.FormatInt(have, 10)+" of "+strconv.FormatInt(p.Replicas, 10))
 	if have >= p.Replicas {
 		return

@@ -85,13 +85,13 @@ func (l *attachLimits) apply(types []*model.InstanceType) []*model.InstanceType 
 	out := types
 	short := l.shortfalls(types)
 	for i, t := range types {
-		known := maps.Clone(l.least[t.Name])
-		for driver, by := range short {
-			if limit, ok := t.CSILimits[driver]; ok && l.least[t.Name] == nil {
-				if known == nil {
-					known = map[string]int64{}
+		known, seen := l.least[t.Name]
+		if !seen && len(short) > 0 {
+			known = map[string]int64{}
+			for driver, by := range short {
+				if limit, ok := t.CSILimits[driver]; ok {
+					known[driver] = by.of(limit)
 				}
-				known[driver] = by.of(limit)
 			}
 		}
 		differs := false
