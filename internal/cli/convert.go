@@ -58,7 +58,7 @@ Exit status: 0 converted, 1 invalid input, 2 wrong usage, 130 or 143 interrupted
 			}
 			shown.at("converting")
 			if f.live {
-				shown.at("asking AWS what the groups are")
+				shown.at("reading Auto Scaling groups from AWS")
 			}
 			if conv, err = runConvert(c, f, args); err == nil && f.apply {
 				shown.end()

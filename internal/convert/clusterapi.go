@@ -55,7 +55,7 @@ func convertDiscovery(c *Conversion, v string) (fate, error) {
 	case err != nil:
 		return fate{}, fmt.Errorf("--node-group-auto-discovery=%s: %w", v, err)
 	case c.cluster != "" && d.Cluster() != "" && c.cluster != d.Cluster():
-		return fate{}, fmt.Errorf("--node-group-auto-discovery=%s: Cluster %s, and %s in another one: a controller scales one Cluster; convert each separately", v, d.Cluster(), c.cluster)
+		return fate{}, fmt.Errorf("--node-group-auto-discovery=%s: Cluster %s, and %s in another flag: a controller scales one Cluster; convert each separately", v, d.Cluster(), c.cluster)
 	}
 	if c.cluster == "" {
 		c.cluster = d.Cluster()
@@ -85,7 +85,7 @@ func (c *Conversion) settleClusterAPI() {
 	case !c.IsClusterAPI:
 		return
 	case c.cluster == "":
-		c.Notes = append(c.Notes, "no Cluster is named: set --cluster-api-cluster of dovetail controller to NAMESPACE/NAME of the Cluster object")
+		c.Notes = append(c.Notes, "no Cluster is set: set --cluster-api-cluster of dovetail controller to NAMESPACE/NAME of the Cluster object")
 	default:
 		c.Controller = append(c.Controller, "--cluster-api-cluster="+c.cluster)
 	}

@@ -114,7 +114,7 @@ func (c *Conversion) ReadFlags(args []string) error {
 	}
 	if !c.given["cloud-provider"] {
 		c.Controller = append(c.Controller, "--cloud=aws")
-		c.Notes = append(c.Notes, "--cloud-provider is not given: taken as aws")
+		c.Notes = append(c.Notes, "--cloud-provider is not set: aws is assumed")
 	}
 	for i := range caFlags {
 		d := &caFlags[i]
@@ -165,7 +165,7 @@ func (c *Conversion) Translate() error {
 	if c.Described != nil {
 		chosen, missing := translate.SelectNodeGroups(c.Described, c.Named, c.Discovery)
 		if len(missing) > 0 {
-			return fmt.Errorf("--nodes names the group %q, which the description of groups does not have", missing[0])
+			return fmt.Errorf("--nodes names the group %q, which is not in the description of groups", missing[0])
 		}
 		if len(c.Named)+len(c.Discovery) == 0 {
 			chosen = c.Described
@@ -190,7 +190,7 @@ func (c *Conversion) Translate() error {
 		switch {
 		case c.IsClusterAPI && len(c.Named) == 0:
 		case len(c.Discovery) > 0 && !c.IsClusterAPI:
-			c.Notes = append(c.Notes, "the groups with these tags were not read: one NodePool selects all of them, without the labels and taints of their nodes. --groups or --live reads them: one NodePool per group")
+			c.Notes = append(c.Notes, "the groups with these tags were not read: one NodePool selects all of them, without the labels and taints of their nodes. Use --groups or --live to get one NodePool per group")
 		default:
 			c.Notes = append(c.Notes, "the groups were not read: the labels and taints of their nodes are not in the NodePools; use --groups if they have any")
 		}

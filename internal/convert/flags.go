@@ -59,17 +59,17 @@ func forward(to string) func(*Conversion, string) (fate, error) {
 }
 
 const (
-	whyLog      = "one log of JSON or text goes to the standard error"
-	whyOther    = "of another cloud"
-	whyDead     = "Cluster Autoscaler reads it and does nothing with it"
-	whyWork     = "planning is bounded by work, not by time, and a plan that is cut short says so"
-	whySimilar  = "groups are similar when their labels, taints and options are; what their machines have, the solver knows of each"
-	whyRequests = "ProvisioningRequests are decided on in every plan; how, is no setting"
-	whyBuffers  = "room is held for CapacityBuffers, always; delete them to hold none"
-	whyUnready  = "nodes that are not ready stop no launches; repair of a pool pauses while more than 20 % of its nodes are unhealthy"
-	whyBackoff  = "an offering that had no capacity is set aside for 3m, and its pods are decided again at once"
-	whyRestart  = "there is no loop that could stand still unseen; /healthz and /readyz are for probes"
-	whyMoves    = "what can't move is looked at again when something changes"
+	whyLog      = "Dovetail writes one log, as JSON or text, to standard error"
+	whyOther    = "flag of another cloud provider"
+	whyDead     = "Cluster Autoscaler ignores this flag"
+	whyWork     = "planning is limited by work, not by time; a plan that reaches the limit reports it"
+	whySimilar  = "groups are similar if their labels, taints and options are; their capacity is not compared, because the solver knows the capacity of each"
+	whyRequests = "every plan includes ProvisioningRequests; their processing is not configurable"
+	whyBuffers  = "capacity is always held for CapacityBuffers; delete a buffer to release its capacity"
+	whyUnready  = "nodes that are not Ready do not prevent launches; repair in a NodePool is paused while more than 20 % of its nodes are unhealthy"
+	whyBackoff  = "an offering without capacity is not used for 3m, and its pods are planned again at once"
+	whyRestart  = "use liveness and readiness probes on /healthz and /readyz instead"
+	whyMoves    = "a node that can't be removed is evaluated again when something changes"
 )
 
 // caFlags are all flags of Cluster Autoscaler up to 1.36 and its newest core, those of logging included.
@@ -77,33 +77,33 @@ var caFlags = []caFlag{
 	// The process.
 	{name: "cluster-name", convert: forward("cluster-name")},
 	{name: "address", def: ":8085", convert: forward("metrics-address")},
-	{name: "namespace", def: "kube-system", outcome: NoMatch, why: "it is the one that Dovetail is installed in"},
+	{name: "namespace", def: "kube-system", outcome: NoMatch, why: "Dovetail uses the namespace in which it is installed"},
 	{name: "kubeconfig", convert: forward("kubeconfig")},
-	{name: "kubernetes", outcome: NoMatch, why: "name the API server in the kubeconfig"},
-	{name: "kube-client-qps", kind: asFloat, def: "5", outcome: NoMatch, why: "as fast as the API server's priority and fairness lets it; --kube-client-qps and --kube-client-burst of dovetail controller limit it"},
-	{name: "kube-client-burst", kind: asInt, def: "10", outcome: NoMatch, why: "as fast as the API server's priority and fairness lets it; --kube-client-qps and --kube-client-burst of dovetail controller limit it"},
-	{name: "kube-api-content-type", def: "application/vnd.kubernetes.protobuf", same: "application/vnd.kubernetes.protobuf", outcome: NoMatch, why: "protobuf for Kubernetes' own kinds, JSON for the others"},
-	{name: "user-agent", def: "cluster-autoscaler", outcome: NoMatch, why: "it is dovetail/<version>"},
+	{name: "kubernetes", outcome: NoMatch, why: "set the API server in the kubeconfig"},
+	{name: "kube-client-qps", kind: asFloat, def: "5", outcome: NoMatch, why: "by default, only the API server's priority and fairness limits requests; to limit them, set --kube-client-qps and --kube-client-burst of dovetail controller"},
+	{name: "kube-client-burst", kind: asInt, def: "10", outcome: NoMatch, why: "by default, only the API server's priority and fairness limits requests; to limit them, set --kube-client-qps and --kube-client-burst of dovetail controller"},
+	{name: "kube-api-content-type", def: "application/vnd.kubernetes.protobuf", same: "application/vnd.kubernetes.protobuf", outcome: NoMatch, why: "Dovetail uses protobuf for built-in kinds and JSON for others"},
+	{name: "user-agent", def: "cluster-autoscaler", outcome: NoMatch, why: "the user agent is dovetail/<version>"},
 	{name: "leader-elect", kind: asBool, def: "true", convert: forward("leader-elect")},
 	{name: "leader-elect-lease-duration", kind: asDuration, def: "15s", convert: forward("leader-elect-lease-duration")},
 	{name: "leader-elect-renew-deadline", kind: asDuration, def: "10s", convert: forward("leader-elect-renew-deadline")},
 	{name: "leader-elect-retry-period", kind: asDuration, def: "2s", convert: forward("leader-elect-retry-period")},
-	{name: "leader-elect-resource-lock", def: "leases", same: "leases", outcome: NoMatch, why: "only leases are used"},
-	{name: "leader-elect-resource-name", def: "cluster-autoscaler", outcome: NoMatch, why: "the lease is dovetail-leader, so that the two never take each other for a replica"},
-	{name: "leader-elect-resource-namespace", outcome: NoMatch, why: "the lease is in the namespace that Dovetail is installed in; --leader-elect-namespace says another"},
+	{name: "leader-elect-resource-lock", def: "leases", same: "leases", outcome: NoMatch, why: "Dovetail supports leases only"},
+	{name: "leader-elect-resource-name", def: "cluster-autoscaler", outcome: NoMatch, why: "the lease is named dovetail-leader, so that the two autoscalers do not share a lease; --leader-elect-name changes it"},
+	{name: "leader-elect-resource-namespace", outcome: NoMatch, why: "the lease is in the namespace in which Dovetail is installed; --leader-elect-namespace changes it"},
 	{name: "profiling", kind: asBool, def: "false", convert: forward("profiling")},
-	{name: "debugging-snapshot-enabled", kind: asBool, def: "false", same: "false", outcome: NoMatch, why: "/ledger and 'dovetail why' say what was decided and why, always"},
+	{name: "debugging-snapshot-enabled", kind: asBool, def: "false", same: "false", outcome: NoMatch, why: "/ledger and 'dovetail why' always show decisions and reasons"},
 	{name: "max-inactivity", kind: asDuration, def: "10m", outcome: NoMatch, why: whyRestart},
 	{name: "max-failing-time", kind: asDuration, def: "15m", outcome: NoMatch, why: whyRestart},
 	{name: "max-startup-time", kind: asDuration, def: "20m", outcome: NoMatch, why: whyRestart},
 	{name: "write-status-configmap", kind: asBool, def: "true", convert: forward("write-status-configmap")},
 	{name: "status-config-map-name", def: "cluster-autoscaler-status", convert: forward("status-config-map-name")},
-	{name: "emit-per-nodegroup-metrics", kind: asBool, def: "false", same: "true", outcome: NoMatch, why: "cluster_autoscaler_node_group_* are served, always"},
-	{name: "record-duplicated-events", kind: asBool, def: "false", same: "false", outcome: NoMatch, why: "an equal event is written once in 2m"},
-	{name: "feature-gates", outcome: NoMatch, why: "there are none"},
+	{name: "emit-per-nodegroup-metrics", kind: asBool, def: "false", same: "true", outcome: NoMatch, why: "metrics cluster_autoscaler_node_group_* are always served"},
+	{name: "record-duplicated-events", kind: asBool, def: "false", same: "false", outcome: NoMatch, why: "equal events are written at most once in 2m"},
+	{name: "feature-gates", outcome: NoMatch, why: "Dovetail has none of these feature gates"},
 	{name: "regional", kind: asBool, def: "false", outcome: NoEffect, why: whyDead},
-	{name: "help", kind: asBool, def: "false", outcome: NoEffect, why: "it prints a help text"},
-	{name: "version", kind: asBool, def: "false", outcome: NoEffect, why: "it prints a version"},
+	{name: "help", kind: asBool, def: "false", outcome: NoEffect, why: "the flag only prints help"},
+	{name: "version", kind: asBool, def: "false", outcome: NoEffect, why: "the flag only prints the version"},
 
 	// Logging.
 	{name: "v", kind: asInt, def: "0", convert: func(c *Conversion, v string) (fate, error) {
@@ -138,12 +138,12 @@ var caFlags = []caFlag{
 	{name: "cloud-config", convert: convertCloudConfig},
 	{name: "nodes", kind: asList, convert: convertNodes},
 	{name: "node-group-auto-discovery", kind: asList, convert: convertDiscovery, deferred: fateOfDiscovery},
-	{name: "aws-use-static-instance-list", kind: asBool, def: "false", same: "false", outcome: NoMatch, why: "EC2 is asked for instance types"},
+	{name: "aws-use-static-instance-list", kind: asBool, def: "false", same: "false", outcome: NoMatch, why: "instance types are read from EC2"},
 	{name: "clusterapi-cloud-config-authoritative", kind: asBool, def: "false", outcome: NoEffect, why: whyOther, deferred: func(c *Conversion, _ string) fate {
 		if !c.IsClusterAPI {
 			return fate{}
 		}
-		return fate{outcome: SameHere, what: "--kubeconfig never stands in for --management-kubeconfig"}
+		return fate{outcome: SameHere, what: "--kubeconfig is never used instead of --management-kubeconfig"}
 	}},
 	{name: "gce-concurrent-refreshes", kind: asInt, def: "1", outcome: NoEffect, why: whyOther},
 	{name: "gce-mig-instances-min-refresh-wait-time", kind: asDuration, def: "5s", outcome: NoEffect, why: whyOther},
@@ -152,27 +152,27 @@ var caFlags = []caFlag{
 	{name: "cloud-provider-gce-lb-src-cidrs", outcome: NoEffect, why: whyOther},
 	{name: "cloud-provider-gce-l7lb-src-cidrs", outcome: NoEffect, why: whyOther},
 	{name: "gce-expander-ephemeral-storage-support", kind: asBool, def: "false", outcome: NoEffect, why: whyOther},
-	{name: "gpu-total", kind: asList, outcome: NoEffect, why: "on AWS it does nothing; dovetail controller --gpu-total=nvidia.com/gpu:0:16 limits a resource, and a CapacityQuota the nodes with one kind of GPU"},
+	{name: "gpu-total", kind: asList, outcome: NoEffect, why: "no effect on AWS; to limit a resource, use dovetail controller --gpu-total=nvidia.com/gpu:0:16; to limit one kind of GPU, use a CapacityQuota"},
 
 	// The loop, and which pods count.
-	{name: "scan-interval", kind: asDuration, def: "10s", outcome: NoMatch, why: "there is no interval: a change is decided on when it comes, after at most --batch-max-duration"},
-	{name: "frequent-loops-enabled", kind: asBool, def: "true", same: "true", outcome: NoMatch, why: "a change is decided on when it comes"},
+	{name: "scan-interval", kind: asDuration, def: "10s", outcome: NoMatch, why: "there is no interval: each change is processed after at most --batch-max-duration"},
+	{name: "frequent-loops-enabled", kind: asBool, def: "true", same: "true", outcome: NoMatch, why: "each change is processed when it occurs"},
 	{name: "new-pod-scale-up-delay", kind: asDuration, def: "0s", convert: convertDelay("new-pod-scale-up-delay", "newPodDelay", func(s *translate.GroupSettings) *time.Duration { return &s.NewPodDelay })},
 	{name: "expendable-pods-priority-cutoff", kind: asInt, def: "-10", always: true, convert: convertPriorityCutoff},
-	{name: "bypassed-scheduler-names", outcome: NoMatch, pace: PaceLess, why: "pods that kube-scheduler has said nothing about for 250ms count anyway; other schedulers' count when they are marked Unschedulable"},
-	{name: "allowed-scheduler-names", outcome: NoMatch, pace: PaceMore, why: "pods of every scheduler count that are marked Unschedulable"},
-	{name: "scheduler-config-file", outcome: NoMatch, why: "give dovetail controller --scheduler-config the same file: of it the default topology spread constraints are kept, no other plugin"},
-	{name: "scheduler-config", outcome: NoMatch, why: "give dovetail controller --scheduler-config the same file: of it the default topology spread constraints are kept, no other plugin"},
-	{name: "scheduler-verbosity", kind: asInt, def: "0", outcome: NoMatch, why: "no scheduler runs inside"},
-	{name: "predicate-parallelism", kind: asInt, def: "4", outcome: NoMatch, why: "no scheduler runs inside; pods alike are decided on together"},
+	{name: "bypassed-scheduler-names", outcome: NoMatch, pace: PaceLess, why: "pods that kube-scheduler has not processed for 250ms count as unschedulable; pods of other schedulers count when they are marked Unschedulable"},
+	{name: "allowed-scheduler-names", outcome: NoMatch, pace: PaceMore, why: "pods marked Unschedulable count, whatever their scheduler"},
+	{name: "scheduler-config-file", outcome: NoMatch, why: "set --scheduler-config of dovetail controller to the same file; only its default topology spread constraints are used"},
+	{name: "scheduler-config", outcome: NoMatch, why: "set --scheduler-config of dovetail controller to the same file; only its default topology spread constraints are used"},
+	{name: "scheduler-verbosity", kind: asInt, def: "0", outcome: NoMatch, why: "Dovetail does not run the scheduler's code"},
+	{name: "predicate-parallelism", kind: asInt, def: "4", outcome: NoMatch, why: "Dovetail does not run the scheduler's code, and plans equal pods together"},
 	{name: "cluster-snapshot-parallelism", kind: asInt, def: "16", outcome: NoEffect, why: whyDead},
 	{name: "pending-pods-batching-timeout", kind: asDuration, def: "4m", outcome: NoMatch, why: whyWork},
 	{name: "enable-graceful-degradation", kind: asBool, def: "false", outcome: NoMatch, why: whyWork},
-	{name: "enable-inter-pod-affinity-hostname-fast-path", kind: asBool, def: "false", outcome: NoMatch, why: "affinity has no slow path"},
-	{name: "enable-dynamic-resource-allocation", kind: asBool, def: "true", same: "false", outcome: NoMatch, why: "devices of resourceClaims are always counted; what can't be counted is refused, with a reason (docs/DEVICES.md)"},
-	{name: "enable-csi-node-aware-scheduling", kind: asBool, def: "false", same: "true", outcome: NoMatch, why: "attach limits of volumes count, always"},
-	{name: "enable-proactive-scaleup", kind: asBool, def: "false", same: "false", outcome: NoMatch, why: "pods that a ReplicaSet has still to make count with the first of them, always; those of Jobs and StatefulSets when they are there"},
-	{name: "pod-injection-limit", kind: asInt, def: "5000", outcome: NoMatch, why: "of pods that ReplicaSets have still to make 5,000 count at most; that is no setting"},
+	{name: "enable-inter-pod-affinity-hostname-fast-path", kind: asBool, def: "false", outcome: NoMatch, why: "not needed: hostname affinity is always fast"},
+	{name: "enable-dynamic-resource-allocation", kind: asBool, def: "true", same: "false", outcome: NoMatch, why: "devices of resourceClaims are always counted; pods whose devices can't be counted are refused with a reason (docs/DEVICES.md)"},
+	{name: "enable-csi-node-aware-scheduling", kind: asBool, def: "false", same: "true", outcome: NoMatch, why: "attach limits of volumes are always respected"},
+	{name: "enable-proactive-scaleup", kind: asBool, def: "false", same: "false", outcome: NoMatch, why: "pods that a ReplicaSet has not created yet always count, once its first pod exists; pods of Jobs and StatefulSets count when they exist"},
+	{name: "pod-injection-limit", kind: asInt, def: "5000", outcome: NoMatch, why: "at most 5,000 pods that ReplicaSets have not created yet count; not configurable"},
 
 	// Scale up.
 	{name: "estimator", def: "binpacking", same: "binpacking", outcome: NoMatch, why: "one solver packs all pods over all pools"},
@@ -182,9 +182,9 @@ var caFlags = []caFlag{
 	{name: "balance-similar-node-groups", kind: asBool, def: "false", convert: func(c *Conversion, v string) (fate, error) {
 		c.Settings.Balance = v == "true"
 		if !c.Settings.Balance {
-			return fate{outcome: SameHere, what: "a pool for each group"}, nil
+			return fate{outcome: SameHere, what: "one NodePool per group"}, nil
 		}
-		return fate{outcome: InObjects, what: "one NodePool for groups alike; NodeGroupClass spec.options.balanceSimilarGroups: true"}, nil
+		return fate{outcome: InObjects, what: "one NodePool for similar groups; NodeGroupClass spec.options.balanceSimilarGroups: true"}, nil
 	}},
 	{name: "balancing-ignore-label", kind: asList, convert: func(c *Conversion, v string) (fate, error) {
 		c.Settings.BalancingIgnore = append(c.Settings.BalancingIgnore, v)
@@ -228,30 +228,30 @@ var caFlags = []caFlag{
 		}
 		return c.limitFate("memory-total", v)
 	}},
-	{name: "max-nodes-per-scaleup", kind: asInt, def: "1000", outcome: NoMatch, pace: PaceMore, why: "one plan holds all pods; there is no cap"},
+	{name: "max-nodes-per-scaleup", kind: asInt, def: "1000", outcome: NoMatch, pace: PaceMore, why: "a plan may launch nodes for all pods at once, without a limit"},
 	{name: "max-binpacking-time", kind: asDuration, def: "5m", outcome: NoMatch, why: whyWork},
 	{name: "max-nodegroup-binpacking-duration", kind: asDuration, def: "10s", outcome: NoMatch, why: whyWork},
-	{name: "fastpath-binpacking-enabled", kind: asBool, def: "false", outcome: NoMatch, why: "pods alike are always packed together"},
-	{name: "parallel-scale-up", kind: asBool, def: "false", same: "true", outcome: NoMatch, why: "groups are scaled side by side, always"},
-	{name: "salvo-scale-up", kind: asBool, def: "false", same: "true", outcome: NoMatch, why: "one plan scales as many groups as it needs, always"},
+	{name: "fastpath-binpacking-enabled", kind: asBool, def: "false", outcome: NoMatch, why: "equal pods are always packed together"},
+	{name: "parallel-scale-up", kind: asBool, def: "false", same: "true", outcome: NoMatch, why: "groups are always scaled in parallel"},
+	{name: "salvo-scale-up", kind: asBool, def: "false", same: "true", outcome: NoMatch, why: "a plan always scales as many groups as needed"},
 	{name: "salvo-scale-up-budget", kind: asDuration, def: "1m", outcome: NoMatch, why: whyWork},
-	{name: "scaleup-simulation-for-skipped-node-groups-enabled", kind: asBool, def: "false", outcome: NoMatch, why: "'dovetail why' says for each pod what keeps it out of each pool"},
+	{name: "scaleup-simulation-for-skipped-node-groups-enabled", kind: asBool, def: "false", outcome: NoMatch, why: "'dovetail why' shows for each pod why each NodePool is excluded"},
 	{name: "enforce-node-group-min-size", kind: asBool, def: "false", convert: convertMinSize},
-	{name: "scale-up-from-zero", kind: asBool, def: "true", same: "true", outcome: NoMatch, why: "a cluster without nodes is scaled up like any other"},
-	{name: "scale-from-unschedulable", kind: asBool, def: "false", outcome: NoMatch, why: "what a machine will be is read from its group, never from a node that happens to stand"},
-	{name: "force-ds", kind: asBool, def: "false", outcome: NoMatch, why: "pods of DaemonSets that fit on a machine are counted; they keep no group from being used"},
+	{name: "scale-up-from-zero", kind: asBool, def: "true", same: "true", outcome: NoMatch, why: "a cluster without nodes is scaled up, too"},
+	{name: "scale-from-unschedulable", kind: asBool, def: "false", outcome: NoMatch, why: "node properties are read from the group, never from an existing node"},
+	{name: "force-ds", kind: asBool, def: "false", outcome: NoMatch, why: "DaemonSet pods that fit on a new node are counted; others do not exclude the group"},
 	{name: "max-node-provision-time", kind: asDuration, def: "15m", convert: func(c *Conversion, v string) (fate, error) {
 		c.Settings.ProvisionTime, _ = time.ParseDuration(v)
 		if c.Settings.ProvisionTime == translate.DefaultGroupSettings().ProvisionTime {
-			return fate{outcome: SameHere, what: "a machine has 15m to become a node"}, nil
+			return fate{outcome: SameHere, what: "an instance has 15m to register as a node"}, nil
 		}
 		return fate{outcome: InObjects, what: "NodeGroupClass spec.options.maxNodeProvisionTime: " + v}, nil
 	}},
-	{name: "max-node-startup-time", kind: asDuration, def: "15m", outcome: NoMatch, why: "a node that has come stays, and is repaired by its conditions"},
+	{name: "max-node-startup-time", kind: asDuration, def: "15m", outcome: NoMatch, why: "registered nodes are kept, and repaired based on their conditions"},
 	{name: "initial-node-group-backoff-duration", kind: asDuration, def: "5m", outcome: NoMatch, pace: PaceMore, why: whyBackoff},
 	{name: "max-node-group-backoff-duration", kind: asDuration, def: "30m", outcome: NoMatch, pace: PaceMore, why: whyBackoff},
 	{name: "node-group-backoff-reset-timeout", kind: asDuration, def: "3h", outcome: NoMatch, why: whyBackoff},
-	{name: "node-info-cache-expire-time", kind: asDuration, def: "87600h", outcome: NoMatch, why: "what a machine will be is read from its group, never from a node that happens to stand"},
+	{name: "node-info-cache-expire-time", kind: asDuration, def: "87600h", outcome: NoMatch, why: "node properties are read from the group, never from an existing node"},
 	{name: "startup-taint", kind: asList, convert: convertStartupTaint, deferred: startupTaintFate},
 	{name: "ignore-taint", kind: asList, convert: convertStartupTaint, deferred: startupTaintFate},
 	{name: "startup-taint-prefix", kind: asList, convert: func(c *Conversion, v string) (fate, error) {
@@ -260,12 +260,12 @@ var caFlags = []caFlag{
 	}},
 	{name: "status-taint", kind: asList, convert: func(c *Conversion, v string) (fate, error) {
 		c.Settings.Status = append(c.Settings.Status, v)
-		return fate{outcome: InObjects, what: "left out of the pools' taints"}, nil
+		return fate{outcome: InObjects, what: "not added to the taints of the NodePools"}, nil
 	}},
 	{name: "ok-total-unready-count", kind: asInt, def: "3", outcome: NoMatch, pace: PaceMore, why: whyUnready},
 	{name: "max-total-unready-percentage", kind: asFloat, def: "45", outcome: NoMatch, pace: PaceMore, why: whyUnready},
-	{name: "force-delete-unregistered-nodes", kind: asBool, def: "false", outcome: NoMatch, why: "a machine that becomes no node within 15m is ended"},
-	{name: "force-delete-failed-nodes", kind: asBool, def: "false", outcome: NoMatch, why: "a machine that becomes no node within 15m is ended"},
+	{name: "force-delete-unregistered-nodes", kind: asBool, def: "false", outcome: NoMatch, why: "an instance that does not register within 15m is terminated"},
+	{name: "force-delete-failed-nodes", kind: asBool, def: "false", outcome: NoMatch, why: "an instance that does not register within 15m is terminated"},
 
 	// Scale down.
 	{name: "scale-down-enabled", kind: asBool, def: "true", convert: func(c *Conversion, v string) (fate, error) {
@@ -275,7 +275,7 @@ var caFlags = []caFlag{
 		}
 		return fate{outcome: InObjects, what: "NodePool spec.disruption.consolidateAfter: Never"}, nil
 	}},
-	{name: "scale-down-unready-enabled", kind: asBool, def: "true", same: "true", outcome: NoMatch, pace: PaceMore, why: "nodes that are not ready are replaced; give a long --scale-down-unready-time to keep them"},
+	{name: "scale-down-unready-enabled", kind: asBool, def: "true", same: "true", outcome: NoMatch, pace: PaceMore, why: "nodes that are not Ready are replaced; set a long --scale-down-unready-time to keep them"},
 	{name: "scale-down-utilization-threshold", kind: asFloat, def: "0.5", always: true, convert: func(c *Conversion, v string) (fate, error) {
 		n, err := share("scale-down-utilization-threshold", v)
 		c.Settings.UtilizationPercent = n
@@ -288,7 +288,7 @@ var caFlags = []caFlag{
 	}},
 	{name: "scale-down-unneeded-time", kind: asDuration, def: "10m", always: true, convert: func(c *Conversion, v string) (fate, error) {
 		c.Settings.UnneededTime, _ = time.ParseDuration(v)
-		return fate{outcome: InObjects, what: "NodePool spec.disruption.consolidateAfter: " + v + ", from when its last pod came or went"}, nil
+		return fate{outcome: InObjects, what: "NodePool spec.disruption.consolidateAfter: " + v + ", since pods were last added or removed"}, nil
 	}, deferred: func(c *Conversion, v string) fate {
 		if !c.Settings.ScaleDown {
 			return fate{outcome: NoEffect, what: "--scale-down-enabled is off"}
@@ -306,31 +306,31 @@ var caFlags = []caFlag{
 	{name: "scale-down-simulation-timeout", kind: asDuration, def: "30s", outcome: NoMatch, why: whyWork},
 	{name: "unremovable-node-recheck-timeout", kind: asDuration, def: "5m", outcome: NoMatch, why: whyMoves},
 	{name: "max-scale-down-parallelism", kind: asInt, def: "10", always: true, convert: func(c *Conversion, v string) (fate, error) {
-		return c.parallel("max-scale-down-parallelism", v, &c.Settings.MaxScaleDown, "NodePool spec.disruption.budgets: nodes "+v+", for each pool rather than the cluster")
+		return c.parallel("max-scale-down-parallelism", v, &c.Settings.MaxScaleDown, "NodePool spec.disruption.budgets: nodes "+v+", per NodePool instead of per cluster")
 	}},
 	{name: "max-empty-bulk-delete", kind: asInt, def: "10", convert: func(c *Conversion, v string) (fate, error) {
-		return c.parallel("max-empty-bulk-delete", v, &c.Settings.MaxScaleDown, "NodePool spec.disruption.budgets: nodes "+v+", for each pool rather than the cluster")
+		return c.parallel("max-empty-bulk-delete", v, &c.Settings.MaxScaleDown, "NodePool spec.disruption.budgets: nodes "+v+", per NodePool instead of per cluster")
 	}},
 	{name: "max-drain-parallelism", kind: asInt, def: "1", always: true, convert: func(c *Conversion, v string) (fate, error) {
-		return c.parallel("max-drain-parallelism", v, &c.Settings.MaxDrain, "NodePool spec.disruption.budgets: nodes "+v+" for reason Underutilized, for each pool rather than the cluster")
+		return c.parallel("max-drain-parallelism", v, &c.Settings.MaxDrain, "NodePool spec.disruption.budgets: nodes "+v+" for reason Underutilized, per NodePool instead of per cluster")
 	}},
 	{name: "max-graceful-termination-sec", kind: asInt, def: "600", always: true, convert: convertGracePeriod},
 	{name: "drain-priority-config", convert: convertDrainPriorities},
-	{name: "max-pod-eviction-time", kind: asDuration, def: "2m", outcome: NoMatch, why: "an eviction that is refused is tried again; a node goes only where its pods' homes are there"},
+	{name: "max-pod-eviction-time", kind: asDuration, def: "2m", outcome: NoMatch, why: "refused evictions are retried; a node is drained only if there is capacity for its pods"},
 	{name: "node-deletion-delay-timeout", kind: asDuration, def: "2m", always: true, convert: convertDeletionDelay},
-	{name: "node-deletion-batcher-interval", kind: asDuration, def: "0s", same: "0s", outcome: NoMatch, why: "a machine is ended when its pods are gone"},
+	{name: "node-deletion-batcher-interval", kind: asDuration, def: "0s", same: "0s", outcome: NoMatch, why: "each instance is terminated as soon as its pods are gone"},
 	{name: "node-delete-delay-after-taint", kind: asDuration, def: "5s", always: true, convert: convertTaintDelay},
-	{name: "dynamic-node-delete-delay-after-taint-enabled", kind: asBool, def: "false", same: "false", outcome: NoMatch, why: "the delay is as long as NodeGroupClass spec.options.delayAfterTaint says; a node is deleted only when its taint has come back through the watch, however long the API server takes"},
-	{name: "cordon-node-before-terminating", kind: asBool, def: "true", outcome: NoMatch, why: "a node that goes is tainted karpenter.sh/disrupted:NoSchedule instead"},
+	{name: "dynamic-node-delete-delay-after-taint-enabled", kind: asBool, def: "false", same: "false", outcome: NoMatch, why: "the delay is NodeGroupClass spec.options.delayAfterTaint; in addition, Dovetail waits until it sees the taint through its watch"},
+	{name: "cordon-node-before-terminating", kind: asBool, def: "true", outcome: NoMatch, why: "nodes to be removed get taint karpenter.sh/disrupted:NoSchedule instead"},
 	{name: "daemonset-eviction-for-occupied-nodes", kind: asBool, def: "true", convert: convertOccupiedDaemonSets},
 	{name: "daemonset-eviction-for-empty-nodes", kind: asBool, def: "false", convert: convertEmptyDaemonSets},
-	{name: "max-bulk-soft-taint-count", kind: asInt, def: "10", outcome: NoMatch, why: "candidates are not tainted; what goes is a condition of its NodeClaim"},
-	{name: "max-bulk-soft-taint-time", kind: asDuration, def: "3s", outcome: NoMatch, why: "candidates are not tainted; what goes is a condition of its NodeClaim"},
-	{name: "node-deletion-candidate-ttl", kind: asDuration, def: "0s", outcome: NoMatch, why: "times count from what the API server keeps, so a restart loses none"},
+	{name: "max-bulk-soft-taint-count", kind: asInt, def: "10", outcome: NoMatch, why: "candidates are not tainted; nodes to be removed are marked by a condition of their NodeClaim"},
+	{name: "max-bulk-soft-taint-time", kind: asDuration, def: "3s", outcome: NoMatch, why: "candidates are not tainted; nodes to be removed are marked by a condition of their NodeClaim"},
+	{name: "node-deletion-candidate-ttl", kind: asDuration, def: "0s", outcome: NoMatch, why: "times are stored in the API server, so they survive restarts"},
 	{name: "ignore-daemonsets-utilization", kind: asBool, def: "false", convert: func(c *Conversion, v string) (fate, error) {
 		c.Settings.IgnoreDaemonSets = v == "true"
 		if !c.Settings.IgnoreDaemonSets {
-			return fate{outcome: SameHere, what: "pods of DaemonSets count"}, nil
+			return fate{outcome: SameHere, what: "DaemonSet pods count"}, nil
 		}
 		return fate{outcome: InObjects, what: "NodeGroupClass spec.options.ignoreDaemonSetsUtilization: true"}, nil
 	}},
@@ -345,8 +345,8 @@ var caFlags = []caFlag{
 	{name: "skip-nodes-with-local-storage", kind: asBool, def: "true", always: true, convert: convertLocalStorage},
 	{name: "skip-nodes-with-custom-controller-pods", kind: asBool, def: "true", always: true, convert: convertCustomControllers},
 	{name: "min-replica-count", kind: asInt, def: "0", convert: convertMinReplicas},
-	{name: "node-removal-latency-tracking-enabled", kind: asBool, def: "false", outcome: NoMatch, why: "metrics of disruption are always there"},
-	{name: "max-node-skip-eval-time-tracker-enabled", kind: asBool, def: "false", outcome: NoMatch, why: "metrics of disruption are always there"},
+	{name: "node-removal-latency-tracking-enabled", kind: asBool, def: "false", outcome: NoMatch, why: "disruption metrics are always served"},
+	{name: "max-node-skip-eval-time-tracker-enabled", kind: asBool, def: "false", outcome: NoMatch, why: "disruption metrics are always served"},
 	{name: "scale-down-non-empty-candidates-count", kind: asInt, def: "30", outcome: NoEffect, why: whyDead},
 	{name: "scale-down-candidates-pool-ratio", kind: asFloat, def: "0.1", outcome: NoEffect, why: whyDead},
 	{name: "scale-down-candidates-pool-min-count", kind: asInt, def: "50", outcome: NoEffect, why: whyDead},
@@ -362,14 +362,14 @@ var caFlags = []caFlag{
 	{name: "provisioning-request-max-backoff-cache-size", kind: asInt, def: "1000", outcome: NoMatch, why: whyRequests},
 	{name: "capacity-buffer-controller-enabled", kind: asBool, def: "false", same: "true", outcome: NoMatch, pace: PaceMore, why: whyBuffers},
 	{name: "capacity-buffer-pod-injection-enabled", kind: asBool, def: "false", same: "true", outcome: NoMatch, pace: PaceMore, why: whyBuffers},
-	{name: "capacity-buffer-pod-dry-run-enabled", kind: asBool, def: "true", outcome: NoMatch, why: "a PodTemplate is taken as it is, with the defaults of the namespace's LimitRanges; webhooks are not asked"},
-	{name: "capacity-quotas-enabled", kind: asBool, def: "false", same: "true", outcome: NoMatch, why: "CapacityQuotas hold where there are any, always"},
+	{name: "capacity-buffer-pod-dry-run-enabled", kind: asBool, def: "true", outcome: NoMatch, why: "a PodTemplate is used as is, with the defaults of the namespace's LimitRanges; webhooks are not called"},
+	{name: "capacity-quotas-enabled", kind: asBool, def: "false", same: "true", outcome: NoMatch, why: "CapacityQuotas are always enforced"},
 
 	// Gone from Cluster Autoscaler, still on many command lines.
 	{name: "node-autoprovisioning-enabled", kind: asBool, def: "false", outcome: NoEffect, why: whyOther},
 	{name: "max-autoprovisioned-node-group-count", kind: asInt, def: "15", outcome: NoEffect, why: whyOther},
 	{name: "unremovable-node-recheck", kind: asDuration, def: "5m", outcome: NoMatch, why: whyMoves},
-	{name: "parallel-drain", kind: asBool, def: "false", outcome: NoMatch, why: "nodes drain side by side within their pools' budgets"},
+	{name: "parallel-drain", kind: asBool, def: "false", outcome: NoMatch, why: "nodes are drained in parallel, within the budgets of their NodePools"},
 }
 
 func convertStartupTaint(c *Conversion, v string) (fate, error) {
@@ -382,16 +382,16 @@ func startupTaintFate(c *Conversion, v string) fate {
 	for _, g := range c.groups {
 		for _, t := range g.Pool.Spec.Template.Spec.StartupTaints {
 			if t.Key == v {
-				return fate{outcome: InObjects, what: "NodePool spec.template.spec.startupTaints, where the group's tags have the taint"}
+				return fate{outcome: InObjects, what: "NodePool spec.template.spec.startupTaints, if the group's tags have the taint"}
 			}
 		}
 	}
-	return fate{outcome: SameHere, what: "no group's tags have this taint, so no pool does; a node that comes with it is waited for"}
+	return fate{outcome: SameHere, what: "no group's tags have this taint, so no NodePool sets it; Dovetail waits until it is removed from a new node"}
 }
 
 func convertExpander(c *Conversion, v string) (fate, error) {
 	if !c.given["expander"] {
-		return fate{outcome: NoMatch, what: "not asked for: price, the cheapest group is taken; give --expander=least-waste to keep Cluster Autoscaler's default"}, nil
+		return fate{outcome: NoMatch, what: "not set: the cheapest group is used (price); set --expander=least-waste to keep Cluster Autoscaler's default"}, nil
 	}
 	c.Settings.Expanders = nil
 	what := fate{outcome: InObjects}
@@ -409,13 +409,13 @@ func convertExpander(c *Conversion, v string) (fate, error) {
 		}
 		c.Settings.Expanders = append(c.Settings.Expanders, e)
 		if e == dovetailv1alpha1.ExpanderGRPC && !c.given["grpc-expander-url"] {
-			left = append(left, "grpc asks the program of --grpc-expander-url, which dovetail controller needs beside it")
+			left = append(left, "grpc also requires --grpc-expander-url of dovetail controller")
 		}
 		if e == dovetailv1alpha1.ExpanderPriority {
 			if len(c.Settings.Priorities) == 0 {
-				left = append(left, "priority needs ConfigMap cluster-autoscaler-priority-expander: give it with -f; without, no pool has a weight")
+				left = append(left, "priority requires ConfigMap cluster-autoscaler-priority-expander: add it with -f; without it, no NodePool has a weight")
 			} else {
-				left = append(left, "priority is NodePool spec.weight, and comes before the others; groups that no priority names are taken last")
+				left = append(left, "priority becomes NodePool spec.weight, which applies before the other expanders; groups without a priority are used last")
 			}
 		}
 	}

@@ -119,7 +119,7 @@ func (in *Input) object(name string, raw json.RawMessage) error {
 		}
 		for _, e := range c.Env {
 			if (e.Name == "AWS_REGION" || e.Name == "AWS_DEFAULT_REGION") && e.Value != "" {
-				in.Notes = append(in.Notes, "give the controller's container "+e.Name+"="+e.Value+" too")
+				in.Notes = append(in.Notes, "set "+e.Name+"="+e.Value+" in the controller's container, too")
 			}
 		}
 	}
@@ -181,7 +181,7 @@ func expand(word string, env []corev1.EnvVar) (string, error) {
 		case at < 0:
 			return "", fmt.Errorf("%q: the container has no environment variable %s", word, name)
 		case env[at].ValueFrom != nil:
-			return "", fmt.Errorf("%q: environment variable %s has its value from elsewhere; put it in literally", word, name)
+			return "", fmt.Errorf("%q: environment variable %s has no literal value; set its value in the manifest", word, name)
 		}
 		out.WriteString(before + env[at].Value)
 		word = after

@@ -21,7 +21,7 @@ import (
 // These flags are rules about pods, and delays: each has a field of NodeGroupClass spec.options, and has no effect there
 // where it is off.
 
-const whyMoved = "such pods are evicted like any other; to keep one, annotate it with cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\" or give it a PodDisruptionBudget"
+const whyMoved = "such pods are evicted like others; to prevent it, annotate a pod with cluster-autoscaler.kubernetes.io/safe-to-evict: \"false\" or give it a PodDisruptionBudget"
 
 // inOptions is the outcome of a flag that is in the options of the class.
 func inOptions(field, value string) fate {
@@ -76,7 +76,7 @@ func convertMinReplicas(c *Conversion, v string) (fate, error) {
 	case n == 0:
 		return fate{outcome: SameHere, what: "no minimum"}, nil
 	case c.Settings.Eviction.KeepCustomControllers == nil:
-		return fate{outcome: NoEffect, what: "--skip-nodes-with-custom-controller-pods is off, and Cluster Autoscaler asks for no replicas then"}, nil
+		return fate{outcome: NoEffect, what: "--skip-nodes-with-custom-controller-pods is off, so Cluster Autoscaler ignores the flag"}, nil
 	}
 	count := int32(n)
 	c.Settings.Eviction.KeepBelowReplicas = &count
@@ -93,7 +93,7 @@ func convertGracePeriod(c *Conversion, v string) (fate, error) {
 		if c.given["max-graceful-termination-sec"] {
 			return fate{}, errors.New("--max-graceful-termination-sec and --drain-priority-config: Cluster Autoscaler does not start with both; leave one of them out")
 		}
-		return fate{outcome: NoEffect, what: "--drain-priority-config says how long pods have to end"}, nil
+		return fate{outcome: NoEffect, what: "--drain-priority-config sets the grace periods"}, nil
 	}
 	c.Settings.Eviction.MaxGracePeriod = &metav1.Duration{Duration: gracePeriod(n)}
 	x := inOptions("eviction.maxGracePeriod", c.Settings.Eviction.MaxGracePeriod.Duration.String())
@@ -123,7 +123,7 @@ func convertDrainPriorities(c *Conversion, v string) (fate, error) {
 		case !ok || err1 != nil || err2 != nil || seconds < 0:
 			return fate{}, fmt.Errorf("--drain-priority-config=%s: %q: need <priority>:<seconds>, such as 0:60,1000:120", v, pair)
 		case seen[priority]:
-			return fate{}, fmt.Errorf("--drain-priority-config=%s: priority %d is there twice", v, priority)
+			return fate{}, fmt.Errorf("--drain-priority-config=%s: duplicate priority %d", v, priority)
 		}
 		seen[priority], zero = true, zero || seconds == 0
 		c.Settings.Eviction.DrainPriorities = append(c.Settings.Eviction.DrainPriorities,
@@ -165,9 +165,9 @@ func convertDaemonEviction(nodes, field string, keep func(*dovetailv1alpha1.Node
 }
 
 var (
-	convertEmptyDaemonSets = convertDaemonEviction("empty nodes too", "keepDaemonSetsOfEmptyNodes",
+	convertEmptyDaemonSets = convertDaemonEviction("empty nodes, too", "keepDaemonSetsOfEmptyNodes",
 		func(e *dovetailv1alpha1.NodeGroupEviction) **bool { return &e.KeepDaemonSetsOfEmptyNodes })
-	convertOccupiedDaemonSets = convertDaemonEviction("nodes with other pods, after these", "keepDaemonSetsOfOccupiedNodes",
+	convertOccupiedDaemonSets = convertDaemonEviction("nodes with other pods, after the other pods", "keepDaemonSetsOfOccupiedNodes",
 		func(e *dovetailv1alpha1.NodeGroupEviction) **bool { return &e.KeepDaemonSetsOfOccupiedNodes })
 )
 
@@ -188,7 +188,7 @@ func convertDelay(flag, field string, of func(*translate.GroupSettings) *time.Du
 
 func convertDelaysPerGroup(c *Conversion, v string) (fate, error) {
 	if c.Settings.DelaysPerGroup = v == "true"; !c.Settings.DelaysPerGroup {
-		return fate{outcome: SameHere, what: "the delays count from what happened to nodes of any group"}, nil
+		return fate{outcome: SameHere, what: "the delays start after events in any group"}, nil
 	}
 	return inOptions("delaysPerGroup", "true"), nil
 }
@@ -201,10 +201,10 @@ func convertTaintDelay(c *Conversion, v string) (fate, error) {
 	case c.Settings.DelayAfterTaint > most:
 		c.Settings.DelayAfterTaint = most
 		x = inOptions("delayAfterTaint", most.String())
-		x.what += ", the most there is: a removal that takes longer than 10m is taken back"
+		x.what += ", the maximum: a removal that takes longer than 10m is cancelled"
 		x.pace = PaceMore
 	case c.Settings.DelayAfterTaint == 0:
-		x.what = "half a second, in which what was on its way to the node shows"
+		x.what = "500ms, so that pods being bound to the node are seen"
 	}
 	return x, err
 }
@@ -217,13 +217,13 @@ func convertPriorityCutoff(c *Conversion, v string) (fate, error) {
 	cutoff := int32(n)
 	c.Settings.PriorityCutoff = &cutoff
 	x := inOptions("priorityCutoff", v)
-	x.what += ": no node is launched or kept for pods below it; unlike there, such a pod's PodDisruptionBudget and safe-to-evict: \"false\" still keep its node"
+	x.what += ": no node is launched or kept for pods below it; unlike in Cluster Autoscaler, such a pod's PodDisruptionBudget and safe-to-evict: \"false\" still keep its node"
 	return x, nil
 }
 
 func convertMinSize(c *Conversion, v string) (fate, error) {
 	if c.Settings.FillToMinSize = v == "true"; !c.Settings.FillToMinSize {
-		return fate{outcome: SameHere, what: "AWS itself keeps a group at its own minimum; a higher one of --nodes is kept when nodes go, and not filled up"}, nil
+		return fate{outcome: SameHere, what: "AWS keeps a group at its own minimum; a higher minimum in --nodes limits removals, but the group is not scaled up to it"}, nil
 	}
 	return inOptions("fillToMinSize", "true"), nil
 }

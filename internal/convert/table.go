@@ -37,7 +37,7 @@ func (c *Conversion) WriteTable(w io.Writer, width int) error {
 		flags[r.Pace] = append(flags[r.Pace], row{[]string{r.Flag, cmp.Or(v, `""`)}, r.Outcome, r.What})
 	}
 	for _, part := range []struct{ pace, title string }{
-		{PaceMore, "More aggressive than your Cluster Autoscaler:"}, {PaceLess, "Less aggressive than your Cluster Autoscaler:"}, {"", "The rest:"},
+		{PaceMore, "More aggressive than your Cluster Autoscaler:"}, {PaceLess, "Less aggressive than your Cluster Autoscaler:"}, {"", "Other flags:"},
 	} {
 		if len(flags[part.pace]) > 0 {
 			fmt.Fprintln(&b, part.title)
@@ -59,13 +59,13 @@ func (c *Conversion) WriteTable(w io.Writer, width int) error {
 		fmt.Fprintln(&b)
 	}
 	if len(marks) > 0 {
-		fmt.Fprintln(&b, "Annotations, taints and objects without a counterpart, where you use them:")
+		fmt.Fprintln(&b, "Annotations, taints and objects without a counterpart:")
 		writeRows(&b, width, []string{"NAME", "ON"}, marks)
 		fmt.Fprintln(&b)
 	}
 	c.writeSummary(&b)
 	if _, err := b.WriteTo(w); err != nil {
-		return fmt.Errorf("write what became of the flags: %w", err)
+		return fmt.Errorf("write the conversion report: %w", err)
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func writeRows(b *bytes.Buffer, width int, titles []string, rows []row) {
 		return
 	}
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, strings.Join(slices.Concat(titles, []string{"OUTCOME", "WHAT BECAME OF IT"}), "\t"))
+	fmt.Fprintln(t, strings.Join(slices.Concat(titles, []string{"OUTCOME", "DETAIL"}), "\t"))
 	for _, r := range rows {
 		fmt.Fprintln(t, strings.Join(slices.Concat(r.cells, []string{r.outcome, r.what}), "\t"))
 	}
