@@ -359,9 +359,9 @@ func (ex *explanation) bindingParty(p *model.Pod, slot decide.Slot) string {
 	case why.Code != "":
 		return "kube-scheduler, because of " + plan.DetailOf[plan.OfNotBindable](why).Field + " (" + why.Summary() + ")"
 	case slot.Contest == landing.ByTolerant:
-		return "kube-scheduler, because it may place pods that tolerate the node's taints there"
+		return "kube-scheduler, because other pending pods tolerate the node's taints and may be scheduled on it"
 	case slot.Contest == landing.ByUnseenBind:
-		return "kube-scheduler, because it may have assigned other pods to the node before the node was reserved"
+		return "kube-scheduler, because it may have bound other pods to the node before the node was reserved"
 	}
 	return "Dovetail, as soon as the node is Ready"
 }

@@ -134,15 +134,15 @@ func movesText(m *doctor.Moves, saves bool, none string) string {
 	case !saves:
 		return none
 	case m.Pods > 0:
-		return "reschedule " + model.Count(m.Pods, "pod") + ", so that the pending pods fit on the nodes there are"
+		return "reschedule " + model.Count(m.Pods, "pod") + ", so that the pending pods fit on the existing nodes"
 	default:
-		return "the pending pods fit on the nodes there are"
+		return "the pending pods fit on the existing nodes"
 	}
 	return fmt.Sprintf("remove %s, launch %d, reschedule %s", model.Count(m.Removed, "node"), m.LaunchedNodes(), model.Count(m.Pods, "pod"))
 }
 
 // doctorSections are the headings of findings by severity.
-var doctorSections = [...]string{doctor.Broken: "What does not work", doctor.Costly: "What costs dollars", doctor.Risky: "What may go wrong"}
+var doctorSections = [...]string{doctor.Broken: "What does not work", doctor.Costly: "What costs money", doctor.Risky: "What may go wrong"}
 
 // mostFindings is how many findings of one code the text shows; the JSON has all.
 const mostFindings = 5
@@ -208,7 +208,7 @@ func writeCompared(b *bytes.Buffer, c *doctor.Compared) {
 	today := c.TodayMicro()
 	saves := func(micro int64) string {
 		if micro >= today {
-			return "no less"
+			return "no savings"
 		}
 		return "saves " + perMonth(today-micro) + " (" + percent(today-micro, today) + ")"
 	}
@@ -228,7 +228,7 @@ func doctorNotes(d *Doctor) (out []string) {
 	if d.Assumed {
 		why, basis := "There is no NodePool to launch from", "compared with prices of EC2 instance families c, m and r in the zones of the nodes"
 		if d.GroupPools {
-			why = "What node groups may launch is not known here"
+			why = "The instance types of the node groups are unknown here"
 		}
 		switch {
 		case d.NoTypes:
@@ -365,7 +365,7 @@ func findingDollars(f *doctor.Finding) string {
 	case f.Priced:
 		return "costs nothing now"
 	case f.HeldMicro > 0:
-		return "of nodes for " + perMonth(f.HeldMicro) + " a month"
+		return "its nodes cost " + perMonth(f.HeldMicro) + " a month"
 	}
 	return ""
 }
@@ -438,7 +438,7 @@ func CompareText(w io.Writer, d *Doctor) error {
 		t.write(&b)
 	}
 	if d.LeastMicro < d.TodayMicro() {
-		fmt.Fprintf(&b, "\n'dovetail doctor' says what stands between, and what each thing costs.\n")
+		fmt.Fprintf(&b, "\n'dovetail doctor' explains the difference and the cost of each cause.\n")
 	}
 	_, err := w.Write(b.Bytes())
 	return err

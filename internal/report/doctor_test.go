@@ -221,9 +221,9 @@ func TestPerMonth(t *testing.T) {
 func TestMovesText(t *testing.T) {
 	for want, got := range map[string]string{
 		noneAllowed: movesText(&doctor.Moves{}, false, noneAllowed),
-		"the pending pods fit on the nodes there are":                            movesText(&doctor.Moves{}, true, noneAllowed),
-		"reschedule 2 pods, so that the pending pods fit on the nodes there are": movesText(&doctor.Moves{Pods: 2}, true, noneAllowed),
-		"remove 1 node, launch 0, reschedule 0 pods":                             movesText(&doctor.Moves{Removed: 1}, true, noneAllowed),
+		"the pending pods fit on the existing nodes":                            movesText(&doctor.Moves{}, true, noneAllowed),
+		"reschedule 2 pods, so that the pending pods fit on the existing nodes": movesText(&doctor.Moves{Pods: 2}, true, noneAllowed),
+		"remove 1 node, launch 0, reschedule 0 pods":                            movesText(&doctor.Moves{Removed: 1}, true, noneAllowed),
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -123,7 +123,7 @@ func sentence(r plan.Reason) string {
 		d := plan.DetailOf[plan.OfSize](r)
 		need, have := amountPair(d.Resource, d.Need, d.Have)
 		return "the pod and the node's DaemonSets need " + need + "; nodes of type " + d.InstanceType + " have repeatedly had only " + have +
-			". The type is tried again when its catalog entry, its image or the NodePool changes"
+			". The type is tried again when the provider's data for it, its image or the NodePool changes"
 	case plan.ShortAgain:
 		d := plan.DetailOf[plan.OfSize](r)
 		said := "two nodes launched for the pod were smaller than their instance types specify"
@@ -175,7 +175,7 @@ func sentence(r plan.Reason) string {
 		if d.SetAside > 0 {
 			return "the cloud has no capacity now for any offering that fits" + tried
 		}
-		return "no offering that fits is left; other pods took the last"
+		return "no offering that fits is left, because other pending pods use the last one"
 	case plan.UnusedLaunches:
 		d := plan.DetailOf[plan.OfUnusedLaunches](r)
 		said := unusedCause(d)

@@ -21,7 +21,7 @@ func kept(r plan.Reason) string {
 		return object + " is already being disrupted" + with(" (", string(plan.DetailOf[plan.OfMoving](r).Command), ")")
 	case plan.NoPrice:
 		d := plan.DetailOf[plan.OfNoPrice](r)
-		return "the catalog no longer has the offering of " + object + " (" + d.InstanceType + " " + d.Zone + " " + d.CapacityType + "), so its price is unknown"
+		return "the cloud provider no longer lists the offering of " + object + " (" + d.InstanceType + " " + d.Zone + " " + d.CapacityType + "), so its price is unknown"
 	case plan.DriftBackOff:
 		d := plan.DetailOf[plan.OfDriftBackOff](r)
 		return "nodes of " + object + " drifted soon after they were launched, " + model.Count(d.Times, "time") + " so far; drifted nodes are replaced when the NodePool and its node class have been unchanged for " +
@@ -140,8 +140,8 @@ func kept(r plan.Reason) string {
 		d := plan.DetailOf[plan.OfRepairBlocked](r)
 		return fmt.Sprintf("repair of %s is paused: %d of %s are unhealthy, at most %d may be", object, d.Unhealthy, model.Count(d.Total, "node"), d.Most)
 	case plan.NoSurge:
-		f := r.Fields()
-		return object + " can't be replaced before it is evicted: " + or(f.Have, f.Key) + with(" (", f.Key, ")")
+		d := plan.DetailOf[plan.OfNoSurge](r)
+		return object + " can't be replaced before it is evicted: " + or(noSurge(d), d.Field) + with(" (", d.Field, ")")
 	case plan.StartupTaints:
 		d := plan.DetailOf[plan.OfNodeTaint](r)
 		return or(object, "the NodePool") + " has startup taint " + or(d.Taint, d.Key)
@@ -274,6 +274,33 @@ func action(r plan.Reason) string {
 		return "not reserved: --landing=off"
 	case plan.HeldForBuffer:
 		return "capacity is held for " + or(string(plan.DetailOf[plan.OfHeldForBuffer](r).Held), or(objectName(r.Subject), "a CapacityBuffer"))
+	}
+	return ""
+}
+
+// noSurge returns why a pod can't be replaced before it is evicted.
+func noSurge(d plan.OfNoSurge) string {
+	switch {
+	case d.Late:
+		return "its replacement was not Ready in time"
+	case d.Expendable:
+		return "the pod is expendable, so no node is launched for its replacement"
+	case d.NoController:
+		return "it has no controller that would recreate it"
+	case d.NoRights:
+		return "Dovetail is not allowed to restart Deployments"
+	case d.Recreate:
+		return "strategy Recreate deletes the old pod first"
+	case d.ZeroSurge:
+		return "with maxSurge 0, the old pod is deleted first"
+	case d.Paused:
+		return "the Deployment is paused"
+	case d.OneNode:
+		return "its volume can be used on one node at a time"
+	case d.Kind != "":
+		return "only a Deployment creates the replacement first, and the pod belongs to a " + d.Kind
+	case d.Missing != "":
+		return "Deployment " + d.Missing + " does not exist"
 	}
 	return ""
 }

@@ -139,10 +139,10 @@ func (u *SavingsUnknown) text() string {
 			out = append(out, durationText(time.Duration(seconds)*time.Second)+" "+what)
 		}
 	}
-	add(u.NoPrice, "of machines without a price")
-	add(u.NoOnDemand, "of machines without an on-demand price")
-	add(u.Ended, "of machines that ended unseen")
-	add(u.Unseen, "without a controller")
+	add(u.NoPrice, "of nodes without a price")
+	add(u.NoOnDemand, "of nodes without an on-demand price")
+	add(u.Ended, "of nodes that were terminated while no controller was running")
+	add(u.Unseen, "without a running controller")
 	add(u.NoCredit, "of consolidation commands whose saving is unknown")
 	return strings.Join(out, ", ")
 }

@@ -45,7 +45,7 @@ nodes held for Headrooms -$0.1000
 total $1.5000
 NODEPOOL CAPACITY TYPE PAID $ REFERENCE $
 default spot $0.4000 $2.0000
-Incomplete: 1h of machines without a price.`
+Incomplete: 1h of nodes without a price.`
 	if text := strings.Join(got, "\n"); text != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)
 	}

@@ -114,7 +114,7 @@ func waiting(r plan.Reason) string {
 		case left == "0":
 			return "the pods of its DaemonSets run; it is reserved for the pods it was launched for"
 		default:
-			return "it is reserved for pods of DaemonSets first; missing: " + left
+			return "it is reserved until the pods of its DaemonSets run; missing: " + left
 		}
 	case plan.AwaitsLaunch:
 		if plan.DetailOf[plan.OfAwaitsLaunch](r).Failed {

@@ -237,15 +237,15 @@ func outcomeText(outcome string) string {
 	}
 	switch plan.Code(cause) {
 	case plan.Empty:
-		return "looked at because it is empty"
+		return "evaluated because it is empty"
 	case plan.Underutilized:
-		return "looked at for consolidation"
+		return "evaluated for consolidation"
 	case plan.Drifted:
-		return "looked at because it has drifted"
+		return "evaluated because it has drifted"
 	case plan.Expired:
-		return "looked at because it has expired"
+		return "evaluated because it has expired"
 	case plan.Unhealthy:
-		return "looked at because it is unhealthy"
+		return "evaluated because it is unhealthy"
 	}
 	return outcome
 }
@@ -441,7 +441,7 @@ func heading(subject string, of plan.Code) string {
 		return "What its reservation is waiting for"
 	case plan.Initializing:
 		if strings.HasPrefix(subject, "pod/") {
-			return "What the node it waits for is waiting for"
+			return "What its node is waiting for"
 		}
 		return "What its initialization is waiting for"
 	}

@@ -17,11 +17,11 @@ const mostCauses = 4096
 func (b *Board) causeText(w *Waits) string {
 	switch {
 	case w.Nominated != "":
-		return "Nominated to a node, where pods of lower priority are ending"
+		return "Nominated to a node, where pods of lower priority are terminating"
 	case w.Reason == "SchedulingGated":
 		return "Scheduling gates: the pod may not be scheduled yet"
 	case w.Reason == "":
-		return "Not looked at yet by " + cmp.Or(w.Scheduler, "its scheduler")
+		return "Not processed yet by " + cmp.Or(w.Scheduler, "its scheduler")
 	case w.Message == "":
 		return w.Reason
 	}

@@ -102,7 +102,7 @@ func (b *Board) nodeDetail(d *detail, kind, name string) {
 	n, c := b.NodeFacts(name)
 	if n == nil && c == nil {
 		d.title(kind + "/" + clean(name))
-		d.fact("", "It is gone.", Warn)
+		d.fact("", "It no longer exists.", Warn)
 		return
 	}
 	d.title(kind + "/" + clean(name))
@@ -172,7 +172,7 @@ func (b *Board) podDetail(d *detail, key string) {
 	d.title("pod/" + clean(key))
 	p := b.pods[key]
 	if p == nil {
-		d.fact("", "It is gone, or has ended.", Warn)
+		d.fact("", "It no longer exists, or has terminated.", Warn)
 		return
 	}
 	d.fact("node", cmp.Or(p.Node, "none yet"), Plain)
@@ -210,7 +210,7 @@ func (b *Board) poolDetail(d *detail, key string) {
 	d.title(clean(key))
 	i := slices.IndexFunc(d.v.Pools, func(r PoolRow) bool { return r.Key == key })
 	if i < 0 {
-		d.fact("", "Nothing more is known of it.", Plain)
+		d.fact("", "No details are available.", Plain)
 		return
 	}
 	r := &d.v.Pools[i]

@@ -80,7 +80,7 @@ func doing(n *Node, c *Claim, l load) string {
 	case Draining:
 		return "Draining: " + model.Count(l.movable, "pod") + " left" + because(c)
 	case Ending:
-		return "Ending its instance" + because(c)
+		return "Terminating its instance" + because(c)
 	case Starting:
 		return claimDoing(c)
 	case NotReady:
@@ -96,7 +96,7 @@ func doing(n *Node, c *Claim, l load) string {
 		return "Interruption: " + strings.TrimPrefix(n.Taints[i].Key, terminationHandlerTaint)
 	}
 	if hasTaint(model.TaintReserved) {
-		return "Kept for the pods it was launched for"
+		return "Reserved for the pods it was launched for"
 	}
 	if n.Cordoned {
 		return "Cordoned"

@@ -170,7 +170,7 @@ func problems(v *View, to, most int) []Line {
 	}
 	for i, p := range v.Problems {
 		if most > 0 && i == most-1 && len(v.Problems) > most {
-			out = append(out, text("and "+strconv.Itoa(len(v.Problems)-i)+" more that can't be shown; ? says which", Warn))
+			out = append(out, text("and "+strconv.Itoa(len(v.Problems)-i)+" more problems; press ? for all", Warn))
 			break
 		}
 		if most > 0 {
@@ -290,12 +290,12 @@ func section(v *View, l *Look, t *tables, s Section, lines int) []Line {
 // none says why a table is empty.
 func none(v *View, l *Look, s Section) string {
 	if l.Filter != "" {
-		return "None has “" + l.Filter + "” in it; Esc shows all."
+		return "No row contains “" + l.Filter + "”; Esc shows all."
 	}
 	if len(v.Reading) > 0 {
 		return "Not read yet."
 	}
-	return [sections]string{"There is no NodePool and no node.", "There is no node.", "No pod is pending.", "None is known."}[s]
+	return [sections]string{"There is no NodePool and no node.", "There is no node.", "No pod is pending.", "No decisions are known."}[s]
 }
 
 func padLines(lines []Line, to int) []Line {
@@ -331,7 +331,7 @@ func table[R any](columns []column[R], rows []R, from, to int, l *Look, s Sectio
 func footer(l *Look) Line {
 	switch {
 	case l.editing:
-		return Line{{"Filter: " + l.Filter, Head}, {"▏", Head}, {"  Enter keeps it, Esc drops it", Dim}}
+		return Line{{"Filter: " + l.Filter, Head}, {"▏", Head}, {"  Enter applies, Esc cancels", Dim}}
 	case l.help:
 		return text("any key goes back", Dim)
 	case len(l.open) > 0:
@@ -345,13 +345,13 @@ func footer(l *Look) Line {
 func helpLines(v *View, to int) []Line {
 	out := []Line{text("Keys", Head)}
 	for _, k := range [][2]string{
-		{"Tab, 1-4", "give the keys to another table"}, {"↑ ↓ PgUp PgDn g G", "move"},
-		{"Enter", "details, and why, where Dovetail can be asked"}, {"Esc", "back; all rows again"}, {"s, r", "sort by the next column; the other way round"},
-		{"/", "show only rows with a text"}, {"q, Ctrl-C", "quit"},
+		{"Tab, 1-4", "switch to another table"}, {"↑ ↓ PgUp PgDn g G", "move"},
+		{"Enter", "show details, and reasons if Dovetail is reachable"}, {"Esc", "go back; clear the filter"}, {"s, r", "sort by the next column; reverse the order"},
+		{"/", "show only rows that contain a text"}, {"q, Ctrl-C", "quit"},
 	} {
 		out = append(out, Line{{"  " + pad(k[0], 18, false), Plain}, {" " + k[1], Plain}})
 	}
-	out = append(out, Line{}, text("What the figures are", Head))
+	out = append(out, Line{}, text("Figures", Head))
 	for _, note := range append([]string{"CPU and MEM are what pods request of what nodes can allocate."}, v.Notes...) {
 		for _, part := range wrap(note, to-2) {
 			out = append(out, text("  "+part, Plain))

@@ -57,9 +57,9 @@ func TestSetSnapshot(t *testing.T) {
 		t.Errorf("causes are %v", causes)
 	}
 	want := map[string]string{
-		"nodepool/default": "Ready; taken over by Dovetail", "nodepool/other": "NotReady: its class is gone; left to the other autoscaler",
-		"nodepool/returned": "Ready; given back to karpenter", "nodepool/returning": "Ready; being given back, nothing is done for it",
-		"nodepool/settling": "Ready; being given back, Dovetail decides nothing new",
+		"nodepool/default": "Ready; taken over by Dovetail", "nodepool/other": "NotReady: its class is gone; managed by the other autoscaler",
+		"nodepool/returned": "Ready; released to karpenter", "nodepool/returning": "Ready; being released, paused in Dovetail",
+		"nodepool/settling": "Ready; being released, Dovetail completes operations in progress",
 	}
 	for _, p := range v.Pools {
 		if got := p.stateText(); got != want[p.Key] {

@@ -225,7 +225,7 @@ func (b *Board) View(local time.Time) *View {
 	b.readNext(v)
 	v.note(unknown, other, launched, annotated)
 	if b.useAsked && !b.useKnown {
-		v.Notes = append(v.Notes, "There is no metrics-server, so what is in use is not shown.")
+		v.Notes = append(v.Notes, "metrics-server is not installed, so usage is not shown.")
 	}
 	return v
 }
@@ -240,15 +240,15 @@ func (b *Board) takeover(p *Pool) string {
 	case !divided:
 		return ""
 	case p.Release == model.ReleaseHold:
-		return "being given back, nothing is done for it"
+		return "being released, paused in Dovetail"
 	case p.Release != "":
-		return "being given back, Dovetail decides nothing new"
+		return "being released, Dovetail completes operations in progress"
 	case p.Manager != "":
-		return "given back to " + clean(p.Manager)
+		return "released to " + clean(p.Manager)
 	case p.Taken:
 		return "taken over by Dovetail"
 	}
-	return "left to the other autoscaler"
+	return "managed by the other autoscaler"
 }
 
 // eventSign is how long an autoscaler is taken to be there after its last event.
@@ -384,11 +384,11 @@ func (v *View) note(unknown map[string]int, other bool, launched, annotated int)
 		}
 		switch {
 		case other && v.Total.modelled:
-			text += "; those of zones it does not have are of another zone, and ~ is a modelled spot price"
+			text += "; zones that it does not contain have prices of another zone, and ~ marks an estimated spot price"
 		case other:
-			text += "; those of zones it does not have are of another zone"
+			text += "; zones that it does not contain have prices of another zone"
 		case v.Total.modelled:
-			text += "; ~ is a modelled spot price"
+			text += "; ~ marks an estimated spot price"
 		}
 		say(text + ".")
 	}
@@ -418,7 +418,7 @@ func (v *View) note(unknown map[string]int, other bool, launched, annotated int)
 		if d < 0 {
 			where, d = "behind", -d
 		}
-		say("This machine's clock is " + ageText(d) + " " + where + " the API server's; ages are by the API server's.")
+		say("This machine's clock is " + ageText(d) + " " + where + " the API server's; ages use the API server's clock.")
 	}
 }
 

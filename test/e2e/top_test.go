@@ -60,7 +60,7 @@ func TestTop(t *testing.T) {
 	e.until("the text has it all", func() error {
 		out, errs, status := runTop(t, "--once", "--kubeconfig", kubeconfig)
 		for _, want := range []string{"autoscaler: Dovetail", "Pools\n", " " + e.name + " ", " " + node + " ", " m5.xlarge ", "Pending pods\n", "Insufficient cpu",
-			"NodePool " + e.name + ": ", "Last decisions, from Dovetail's ledger", "Prices are from the catalog built-in EC2 us-east-1", "There is no metrics-server"} {
+			"NodePool " + e.name + ": ", "Last decisions, from Dovetail's ledger", "Prices are from the catalog built-in EC2 us-east-1", "metrics-server is not installed"} {
 			if !strings.Contains(out, want) {
 				return errors.New("no " + want + " in\n" + out)
 			}
@@ -118,7 +118,7 @@ func TestTop(t *testing.T) {
 	x.shows("Tab 1-4 table")
 	x.press("3")
 	x.press("?")
-	x.shows("What the figures are", "Prices are from the catalog")
+	x.shows("Figures", "Prices are from the catalog")
 	x.press("?")
 	x.resize(40, 24)
 	x.shows("· q")
@@ -191,7 +191,7 @@ func TestTopWithoutRights(t *testing.T) {
 		t.Error(err)
 	}
 	x := onTerminal(t, 120, 30, nil, "top", "--kubeconfig", path)
-	x.shows("2 Nodes", "more that can't be shown")
+	x.shows("2 Nodes", "more problems")
 	x.press("?")
 	x.shows(wanted...)
 	x.press("q")
