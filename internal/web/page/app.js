@@ -115,7 +115,7 @@ async function poll() {
     await readExtras();
     state.failed = "";
   } catch (e) {
-    state.failed = `${state.offer?.by ?? "the server"} does not answer (${e.message}); what is shown is of ${state.overview ? utc(state.overview.at) : "no time"}.`;
+    state.failed = `${state.offer?.by ?? "the server"} does not respond (${e.message}); ${state.overview ? `the data shown is from ${utc(state.overview.at)}` : "no data is available"}.`;
   }
   draw();
   setTimeout(poll, Math.max(readEvery, 10 * (performance.now() - begun)));

@@ -42,14 +42,14 @@ function status(name, known, query = "") {
   }}, "Read again") : null, known.failed ? element("span", {class: "trouble"}, ` ${known.failed}`) : null);
 }
 
-const severities = {broken: "Broken", costly: "Costs dollars", risky: "Risk"};
+const severities = {broken: "Broken", costly: "Costs money", risky: "Risk"};
 
 export function drawDoctor() {
   const b = body("doctor", () => [controls(filterField(), selectField("Severity", "severity", ["all", ...Object.values(severities)]))]);
   const known = report("doctor"), d = known.report;
   if (!d) return b.replaceChildren(status("doctor", known));
   const month = d.dollarsPerMonth, today = month.nowWithNodesForPendingPods;
-  const less = (amount) => amount < today ? `saves ${wholeMoney(today - amount)} (${percent(share(today - amount, today))})` : "no less";
+  const less = (amount) => amount < today ? `saves ${wholeMoney(today - amount)} (${percent(share(today - amount, today))})` : "no savings";
   const moves = ({nodesRemoved, launched, podsRescheduled}) => nodesRemoved || launched
     ? `: remove ${count(nodesRemoved, "node")}, launch ${(launched ?? []).reduce((n, l) => n + l.count, 0)}, reschedule ${count(podsRescheduled, "pod")}` : "";
   const rows = d.findings.filter((f) => matches(f.message, f.subject, f.code, ...f.commands) && [severities[f.severity], "all"].includes(chosen("severity", "all")));
