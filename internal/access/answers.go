@@ -57,7 +57,7 @@ func Sparing(next http.Handler, now func() time.Time) http.Handler {
 
 func busy(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
-	http.Error(w, "too many questions are being answered; ask again in a moment", http.StatusServiceUnavailable)
+	http.Error(w, "too many requests in progress; retry in a few seconds", http.StatusServiceUnavailable)
 }
 
 // answerOf works an answer out, or takes it from another who has meanwhile, and gives the turn back.

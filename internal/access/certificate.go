@@ -66,11 +66,11 @@ func OwnCertificates(make func() (cert, key []byte, err error), now func() time.
 		}
 		cert, key, err := make()
 		if err != nil {
-			return nil, fmt.Errorf("make a certificate: %w", err)
+			return nil, fmt.Errorf("generate certificate: %w", err)
 		}
 		pair, err := tls.X509KeyPair(cert, key)
 		if err != nil {
-			return nil, fmt.Errorf("make a certificate: %w", err)
+			return nil, fmt.Errorf("generate certificate: %w", err)
 		}
 		return &pair, nil
 	}

@@ -167,7 +167,7 @@ func remembered[K comparable, V any](ctx context.Context, g *Gate, m *memory[K, 
 	case g.asking <- struct{}{}:
 		defer func() { <-g.asking }()
 	case <-ctx.Done():
-		return none, fmt.Errorf("too many reviews are under way: %w", ctx.Err())
+		return none, fmt.Errorf("too many token and access reviews in progress: %w", ctx.Err())
 	}
 	if v, ok := m.get(key); ok {
 		return v, nil
@@ -211,7 +211,7 @@ func (g *Gate) writeSignIn(w http.ResponseWriter, why *refusal) {
 <p><label for="token">Token</label><br><input id="token" name="token" type="password" autocomplete="off" required size="60"></p>
 <p><button>Sign in</button></p>
 </form>
-<p>A token is made by: <code>%s --duration 8h</code></p>
+<p>Create a token: <code>%s --duration 8h</code></p>
 </main>
 </body>
 </html>

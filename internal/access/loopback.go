@@ -35,7 +35,7 @@ func LoopbackOnly(next http.Handler) http.Handler {
 func SameSite(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-			http.Error(w, "a page of another site asked", http.StatusForbidden)
+			http.Error(w, "cross-site requests are not allowed", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -85,7 +85,7 @@ func (p *controllerPage) read(ctx context.Context, whole bool) (*top.Board, erro
 		}
 		b.SetLedger(ledgerDecisions(entries))
 	}
-	b.SetSigns("controller", []top.Autoscaler{{Name: top.Dovetail, Sign: "it answers"}})
+	b.SetSigns("controller", []top.Autoscaler{{Name: top.Dovetail, Sign: "responds"}})
 	b.SetSnapshot(snap, refused, whole)
 	return b, nil
 }

@@ -26,7 +26,7 @@ type recordingFlags struct {
 func (f *recordingFlags) add(g *pflag.FlagSet) {
 	g.StringVar(&f.dir, "record-dir", "", "Directory for a recording of the cluster, which 'dovetail replay' reads. Each pod of the controller writes to HOSTNAME.zst. If empty, nothing is recorded (docs/RECORD.md#in-the-controller)")
 	g.IntVar(&f.maxMiB, "record-max-file-size", 64, "Size in MiB, without the initial snapshot, at which the file in --record-dir is rotated")
-	g.IntVar(&f.maxKept, "record-max-files", 8, "Number of renamed files to keep in --record-dir. The oldest is deleted")
+	g.IntVar(&f.maxKept, "record-max-files", 8, "Number of rotated files to keep in --record-dir. The oldest is deleted")
 }
 
 func (f *recordingFlags) validate() error {

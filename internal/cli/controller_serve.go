@@ -91,7 +91,7 @@ func (f *secureFlags) add(g *pflag.FlagSet) {
 
 func (f *secureFlags) validate() error {
 	if (f.cert == "") != (f.key == "") {
-		return errors.New("--tls-cert-file and --tls-private-key-file go together")
+		return errors.New("--tls-cert-file and --tls-private-key-file must be set together")
 	}
 	if f.cert != "" && f.address == "" {
 		return errors.New("--tls-cert-file requires --secure-address")

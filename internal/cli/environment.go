@@ -42,7 +42,7 @@ var variables = []variable{
 	{name: "LEGACY_NODE_REPAIR", flag: "legacy-node-repair"},
 	{name: "LOG_OUTPUT_PATHS", same: []string{"stdout", "stderr"}, why: "the log goes to standard error"},
 	{name: "LOG_ERROR_OUTPUT_PATHS", same: []string{"stderr"}, why: "the log goes to standard error"},
-	{name: "DISABLE_CONTROLLER_WARMUP", same: []string{"true"}, why: "a replica that does not lead watches the cluster in any case"},
+	{name: "DISABLE_CONTROLLER_WARMUP", same: []string{"true"}, why: "standby replicas always watch the cluster"},
 	{name: "DISABLE_CLUSTER_STATE_OBSERVABILITY", flag: "disable-cluster-state-observability"},
 	{name: "EKS_CONTROL_PLANE", same: []string{"false"}, why: "missing settings are read from EKS"},
 }
@@ -133,11 +133,11 @@ func (v gateVariable) read(flags *pflag.FlagSet, getenv func(string) string) ([]
 		case elsewhere >= 0:
 			out = append(out, unheeded{v.name, value, "it belongs in " + gateVariables[elsewhere].name})
 		case !known:
-			out = append(out, unheeded{v.name, value, "no such gate is known"})
+			out = append(out, unheeded{v.name, value, "unknown feature gate"})
 		case g.on && !there:
-			out = append(out, unheeded{v.name, value, "it is not supported"})
+			out = append(out, unheeded{v.name, value, "the feature is not supported"})
 		case !g.on && there:
-			out = append(out, unheeded{v.name, value, "there is no gate: it is always on"})
+			out = append(out, unheeded{v.name, value, "the feature is always on"})
 		}
 	}
 	return out, nil
@@ -159,7 +159,7 @@ func readGates(text string) ([]gate, error) {
 		name, value, _ := strings.Cut(part, "=")
 		on, err := strconv.ParseBool(value)
 		if err != nil {
-			return nil, fmt.Errorf("%q: need NAME=true or NAME=false, with commas between", part)
+			return nil, fmt.Errorf("%q: need NAME=true or NAME=false, separated by commas", part)
 		}
 		out = append(out, gate{name, on})
 	}

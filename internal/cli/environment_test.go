@@ -24,7 +24,7 @@ func TestEnvironment(t *testing.T) {
 				"MIN_VALUES_POLICY=BestEffort", "IGNORE_DRA_REQUESTS=true", "LOG_OUTPUT_PATHS=stdout", "FEATURE_GATES=NodeRepair=true,SpotToSpotConsolidation=true,NodeOverlay=true,CapacityBuffer=false"},
 			want: []string{"metrics-address=:8000", "health-address=:8082", "profiling=true", "leader-elect=false", "leader-elect-namespace=kube-system",
 				"legacy-node-repair=true", "log-level=debug", "batch-idle-duration=1s", "batch-max-duration=10s", "preference-policy=Ignore", "min-values-policy=BestEffort", "kube-client-qps=200", "kube-client-burst=300", "scheduler-config=/etc/s.yaml"},
-			idle: []string{"FEATURE_GATES: there is no gate: it is always on"},
+			idle: []string{"FEATURE_GATES: the feature is always on"},
 		},
 		"the election's namespace before the system's": {
 			env: []string{"SYSTEM_NAMESPACE=a", "LEADER_ELECTION_NAMESPACE=b", "LEADER_ELECTION_NAME=c"}, want: []string{"leader-elect-namespace=b", "leader-elect-name=c"},
@@ -35,8 +35,8 @@ func TestEnvironment(t *testing.T) {
 		"what has no counterpart": {
 			env:  []string{"FEATURE_GATES=NodeRepair=false,StaticCapacity=false,CapacityBuffer=true,NodeClassCEL=true,Levitation=true", "AWS_FEATURE_GATES=NodeRepair=true,NodeClassCEL=true,DRAEFA=true"},
 			want: []string{"feature-gates=NodeRepair=false,StaticCapacity=false,CapacityBuffer=true,NodeClassCEL=true,Levitation=true", "aws-feature-gates=NodeRepair=true,NodeClassCEL=true,DRAEFA=true"},
-			idle: []string{"FEATURE_GATES: there is no gate: it is always on",
-				"FEATURE_GATES: it belongs in AWS_FEATURE_GATES", "FEATURE_GATES: no such gate", "AWS_FEATURE_GATES: it belongs in FEATURE_GATES", "AWS_FEATURE_GATES: it is not supported"},
+			idle: []string{"FEATURE_GATES: the feature is always on",
+				"FEATURE_GATES: it belongs in AWS_FEATURE_GATES", "FEATURE_GATES: unknown feature gate", "AWS_FEATURE_GATES: it belongs in FEATURE_GATES", "AWS_FEATURE_GATES: the feature is not supported"},
 		},
 		"a Service's variable":        {env: []string{"METRICS_PORT=tcp://10.0.0.1:80"}, want: []string{"metrics-address=:8080"}},
 		"a duration that is none":     {env: []string{"BATCH_IDLE_DURATION=soon"}, err: `environment variable BATCH_IDLE_DURATION: "soon": need a duration such as 1m`},

@@ -79,8 +79,8 @@ func (f *limitFlags) read() (*clusterLimits, error) {
 	for _, text := range f.gpus {
 		name, bounds, _ := strings.Cut(text, ":")
 		if !strings.Contains(name, "/") {
-			return nil, exit{2, fmt.Errorf("--gpu-total %s: name the resource that nodes have, such as nvidia.com/gpu:0:16; for one kind of GPU "+
-				"give a CapacityQuota that selects its nodes by label", text)}
+			return nil, exit{2, fmt.Errorf("--gpu-total %s: need the name of a node resource, such as nvidia.com/gpu:0:16; for one kind of GPU, "+
+				"use a CapacityQuota that selects its nodes by label", text)}
 		}
 		if bounds == "" {
 			bounds = ":"

@@ -178,7 +178,7 @@ func runPlan(c *cobra.Command, f planFlags, shown *progress) error {
 			return err
 		}
 	}
-	shown.at("taking in %d objects", m.Len())
+	shown.at("loading %d objects", m.Len())
 	m.Feed(s)
 	of := offerer{types: types, estimator: fleet.NewEstimator(cat, s.Resources()), live: f.live}
 	if f.live && slices.ContainsFunc(s.Pools.ListPools(), func(p *model.NodePool) bool { return p.OfGroups }) {

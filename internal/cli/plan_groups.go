@@ -31,7 +31,7 @@ func readGroups(ctx context.Context, cluster *client.Client, f clusterAPIFlags, 
 		var none *client.NoController
 		var missing *client.MissingRole
 		if err != nil && !errors.As(err, &none) && !errors.As(err, &missing) {
-			_, err = fmt.Fprintf(warnings, "whether the controller uses node groups of Cluster API can't be read: %v; --cluster-api-cluster says it\n", err)
+			_, err = fmt.Fprintf(warnings, "can't read whether the controller uses node groups of Cluster API: %v; if it does, set --cluster-api-cluster\n", err)
 			return nil, err
 		}
 		if flagOfArgs(args, "cloud") != cloudClusterAPI {
@@ -39,7 +39,7 @@ func readGroups(ctx context.Context, cluster *client.Client, f clusterAPIFlags, 
 		}
 		name = flagOfArgs(args, "cluster-api-cluster")
 		if f.management == "" && flagOfArgs(args, "management-kubeconfig") != "" {
-			_, err = fmt.Fprintln(warnings, "node groups of Cluster API are left out, because the controller uses a separate management cluster; --management-kubeconfig says the path of its kubeconfig on this machine")
+			_, err = fmt.Fprintln(warnings, "node groups of Cluster API are not included, because the controller uses a separate management cluster; set --management-kubeconfig to the path of its kubeconfig on this machine")
 			return nil, err
 		}
 	}

@@ -42,7 +42,7 @@ func (f *reachFlags) ask(ctx context.Context, shown *progress, verb, path string
 		shown.at("waiting for the controller at %s", f.server)
 		return askController(ctx, f.server, verb, path, answer)
 	}
-	shown.at("reaching the cluster")
+	shown.at("connecting to the cluster")
 	log, err := logger(os.Stderr, "text", "error")
 	if err != nil {
 		return err

@@ -77,7 +77,7 @@ anything was recorded.`,
 	g.DurationVar(&f.length, "for", 0, "How long to record, for example 168h. 0 means until interrupted")
 	g.BoolVar(&f.anonymize, "anonymize", false, "Replace names, namespaces and label values with tokens. Their key is stored in FILE.key")
 	g.IntVar(&f.maxMiB, "max-file-size", 256, "Size in MiB, without the initial snapshot, at which the file is rotated. 0 means no limit")
-	g.IntVar(&f.maxKept, "max-files", 0, "Number of renamed files to keep. The oldest is deleted. 0 means all")
+	g.IntVar(&f.maxKept, "max-files", 0, "Number of rotated files to keep. The oldest is deleted. 0 means all")
 	g.StringVar(&f.check, "check", "", "Print a summary of this recording instead of recording")
 	f.clusterFlags.add(g)
 	return c

@@ -35,7 +35,7 @@ func readRecording(m *manifests.Set, path string) (is bool, err error) {
 		m.At = report.To
 	}
 	for _, p := range report.Problems {
-		m.Assumed = append(m.Assumed, "what is in "+p.String())
+		m.Assumed = append(m.Assumed, "unreadable data in "+p.String())
 	}
 	for _, o := range objects {
 		if slices.Contains(withoutTemplate, o.Kind) {

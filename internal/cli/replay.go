@@ -278,7 +278,7 @@ func notesOf(r *replay.Result) (out []string) {
 		out = append(out, fmt.Sprintf("%d nodes have no known price and count as free; add their instance types with --catalog or --price-file", r.Unpriced))
 	}
 	if r.Restless > 0 {
-		out = append(out, fmt.Sprintf("at %d instants, decisions did not settle; the rest was decided a second later", r.Restless))
+		out = append(out, fmt.Sprintf("decisions did not settle at %d points in time; each remaining part was decided one second later", r.Restless))
 	}
 	return append(out, r.Faults...)
 }

@@ -52,8 +52,8 @@ func newReplayGate(text string) (*replayGate, error) {
 		return nil, err
 	}
 	wrong := func(why string) error {
-		return exit{2, fmt.Errorf("--fail-if %q: %s; need a CEL expression that is true or false, of numbers such as 1.05, durations such as 120s, and %s; "+
-			"current. and recorded. before a name mean another column, current and recorded their dollars", text, why, strings.Join(slices.Sorted(maps.Keys(figures)), ", "))}
+		return exit{2, fmt.Errorf("--fail-if %q: %s; need a boolean CEL expression with numbers such as 1.05, durations such as 120s, and %s; "+
+			"the prefixes current. and recorded. select another column, and current and recorded alone are its dollars", text, why, strings.Join(slices.Sorted(maps.Keys(figures)), ", "))}
 	}
 	ast, issues := env.Compile(numbersOf(text))
 	if issues.Err() != nil {

@@ -45,7 +45,7 @@ an EC2NodeClass cannot be taken over: the command prints what to do instead.
 
 Node groups: the takeover includes all groups of the NodeGroupClass that selects the group (--class names it directly). Cluster
 Autoscaler keeps running for other groups. The command prints how to remove the group from Cluster Autoscaler, and changes
-nothing until that is done. It then marks the NodePool and removes the taints that Cluster Autoscaler left on nodes. It
+nothing until that is done. It then annotates the NodePool and removes the taints that Cluster Autoscaler left on nodes. It
 uses the default AWS credentials, or for Cluster API --management-kubeconfig.
 
 'dovetail release' reverses a takeover.
@@ -146,7 +146,7 @@ func handOver(ctx context.Context, out io.Writer, f *handoverFlags, release bool
 	}
 	wrong := printFindings(out, found, f)
 	if images := t.Versions(ctx); len(images) > 0 {
-		fmt.Fprintln(out, "      Karpenter runs as", strings.Join(images, ", ")+"; v1.15 is what this was tried with.")
+		fmt.Fprintln(out, "      Karpenter runs as", strings.Join(images, ", ")+". This command was tested with v1.15.")
 	}
 	if wrong > 0 {
 		return errors.New("nothing was changed")

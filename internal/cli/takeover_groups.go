@@ -116,14 +116,14 @@ func connectClusterAPIGroups(ctx context.Context, t *takeover.NodeGroups, f *han
 // checkGroupCloud returns why node groups of a cloud can't be handed over, and what to do instead; nil: they can, or the cloud is not known. said says
 // where the cloud is from.
 func checkGroupCloud(cloud, said string, release bool) error {
-	remedy := "stop Cluster Autoscaler, and drain the existing nodes of the groups or let their pods move (docs/EXTERNALGRPC.md)"
+	remedy := "stop Cluster Autoscaler, and drain the existing nodes of the groups or wait until their pods are rescheduled (docs/EXTERNALGRPC.md)"
 	switch {
 	case cloud == "" || cloud == cloudAWS || cloud == cloudClusterAPI:
 		return nil
 	case cloud == cloudKWOK:
 		return fmt.Errorf("%s: the simulated cloud has no node groups; use --pool or --all instead of --group and --class", said)
 	case release:
-		remedy = "delete the NodePools of the groups, which drains and ends their nodes, then stop Dovetail and start Cluster Autoscaler"
+		remedy = "delete the NodePools of the groups, which drains and terminates their nodes, then stop Dovetail and start Cluster Autoscaler"
 	}
 	return fmt.Errorf("%s: --group and --class support Auto Scaling groups of AWS and groups of Cluster API only; instead, %s", said, remedy)
 }
@@ -150,9 +150,9 @@ func classToHandOver(ctx context.Context, t *takeover.NodeGroups, f *handoverFla
 	case err != nil:
 		return "", err
 	case len(classes) == 0:
-		return "", fmt.Errorf("no NodeGroupClass chooses group %s. Make one: dovetail convert --from cluster-autoscaler --live --apply -- --nodes=MIN:MAX:%s", f.group, f.group)
+		return "", fmt.Errorf("no NodeGroupClass selects group %s. Create one: dovetail convert --from cluster-autoscaler --live --apply -- --nodes=MIN:MAX:%s", f.group, f.group)
 	case len(classes) > 1:
-		return "", fmt.Errorf("several NodeGroupClasses choose group %s: %s. Take it out of all but one: kubectl edit nodegroupclass NAME", f.group, strings.Join(classes, ", "))
+		return "", fmt.Errorf("several NodeGroupClasses select group %s: %s. Remove it from all but one: kubectl edit nodegroupclass NAME", f.group, strings.Join(classes, ", "))
 	}
 	return classes[0], nil
 }

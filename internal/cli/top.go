@@ -129,7 +129,7 @@ func observeOnce(c *cobra.Command, f topFlags, limit time.Duration, shown *progr
 	if err != nil {
 		return nil, err
 	}
-	shown.at("reaching the cluster")
+	shown.at("connecting to the cluster")
 	o, err := observe(c.Context(), f, log)
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func topLive(c *cobra.Command, f topFlags, look *top.Look, in, out *os.File) err
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
 	shown := showProgress(c.ErrOrStderr())
-	shown.at("reaching the cluster")
+	shown.at("connecting to the cluster")
 	o, err := observe(ctx, f, slog.New(slog.DiscardHandler)) // what goes wrong is said on the screen
 	shown.end()
 	if err != nil {
@@ -307,7 +307,7 @@ func (o *observed) readLedger(ctx context.Context) bool {
 	decisions := ledgerDecisions(entries)
 	o.board.Apply(func(b *top.Board) {
 		b.SetLedger(decisions)
-		b.SetSigns("ledger", []top.Autoscaler{{Name: top.Dovetail, Sign: "it answers"}})
+		b.SetSigns("ledger", []top.Autoscaler{{Name: top.Dovetail, Sign: "responds"}})
 		b.SetProblem(what, "")
 	})
 	return true

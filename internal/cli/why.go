@@ -89,7 +89,7 @@ func runWhy(c *cobra.Command, f whyFlags, object string, shown *progress) error 
 		return report.PendingText(c.OutOrStdout(), &p)
 	}
 	if f.pending {
-		return exit{2, fmt.Errorf("--pending goes with pods: dovetail why pods --pending")}
+		return exit{2, fmt.Errorf("--pending requires the argument pods: dovetail why pods --pending")}
 	}
 	subject, err := subjectOf(object, f.namespace)
 	if err != nil {

@@ -169,7 +169,7 @@ func (c *Controller) tellWithheld(now time.Time, d *passiveMode, out *decide.Out
 					continue
 				}
 				d.told[p.UID] = p.Key()
-				text := fmt.Sprintf("a machine like %s in %s (%s, $%s an hour) would be bought for it; %s", a.Type, a.Zone, a.CapacityType, model.Dollars(a.PriceMicro), why)
+				text := fmt.Sprintf("a node of type %s in %s (%s, $%s/h) would be launched for it; %s", a.Type, a.Zone, a.CapacityType, model.Dollars(a.PriceMicro), why)
 				c.Cluster.Event("Pod", p.Namespace, p.Name, p.UID, true, "StandingDown", text)
 				c.Ledger.Add(ledger.Entry{At: now, Kind: "would create", Subject: "pod/" + p.Key(), Why: []plan.Reason{a.Why}, Type: a.Type, Micro: a.PriceMicro, Outcome: why})
 			}

@@ -53,7 +53,7 @@ func TestStandingDownFromTheBeginning(t *testing.T) {
 			t.Error("what runs beside the loop while it acts was begun")
 		}
 		said := b.events("StandingDown")
-		if len(said) != 1 || !strings.Contains(said[0], "a machine like cheap in a") || !strings.Contains(said[0], karpenter) {
+		if len(said) != 1 || !strings.Contains(said[0], "a node of type cheap in a") || !strings.Contains(said[0], karpenter) {
 			t.Errorf("said %q", said)
 		}
 		if !b.c.IsReady() {

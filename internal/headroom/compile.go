@@ -31,7 +31,7 @@ func Compile(s Spec, loadZone func(name string) (*time.Location, error)) (*Headr
 	for i, ws := range s.Calendar {
 		at := "spec.calendar[" + strconv.Itoa(i) + "]"
 		if names[ws.Name] {
-			problems = append(problems, invalid(at+".name", strconv.Quote(ws.Name), "another window has that name", "Give each window a name of its own"))
+			problems = append(problems, invalid(at+".name", strconv.Quote(ws.Name), "another window has that name", "Give each window a unique name"))
 		}
 		names[ws.Name] = true
 		w, wrong := compileWindow(ws, at, s.Template, loadZone)
@@ -39,7 +39,7 @@ func Compile(s Spec, loadZone func(name string) (*time.Location, error)) (*Headr
 		h.Windows = append(h.Windows, w)
 	}
 	if s.Template && len(s.Calendar) == 0 {
-		problems = append(problems, invalid("spec.calendar", "", "a PodTemplate has no demand to learn from, and there is no window", "Add a window with replicas, or name a workload in spec.target"))
+		problems = append(problems, invalid("spec.calendar", "", "a PodTemplate has no demand history, and there is no window", "Add a window with replicas, or set a workload in spec.target"))
 	}
 	if wrong := h.setClock(loadZone); wrong != nil {
 		problems = append(problems, *wrong)
@@ -98,7 +98,7 @@ func compileWindow(ws WindowSpec, at string, template bool, loadZone func(string
 	}
 	w.schedule = schedule
 	if w.period = leastPeriod(schedule); w.period == 0 {
-		return w, append(problems, invalid(at+".schedule", strconv.Quote(ws.Schedule), "it names no date that ever comes", "Use a day that the month has"))
+		return w, append(problems, invalid(at+".schedule", strconv.Quote(ws.Schedule), "the schedule never occurs", "Use a day that the month has"))
 	}
 	if ws.Duration > w.period {
 		problems = append(problems, invalid(at+".duration", ws.Duration.String(), "the window opens again after "+shortDuration(w.period)+", before it has closed",
@@ -121,11 +121,11 @@ func (w *Window) checkAmount(at string, template bool) []Problem {
 	}
 	switch {
 	case len(given) == 0:
-		return []Problem{invalid(at, strconv.Quote(w.Name), "it does not say how much", "Give one of replicas, percent and asLastTime")}
+		return []Problem{invalid(at, strconv.Quote(w.Name), "no amount is set", "Give one of replicas, percent and asLastTime")}
 	case len(given) > 1:
-		return []Problem{invalid(at, "("+strings.Join(given, ", ")+")", "they exclude each other", "Keep one of them")}
+		return []Problem{invalid(at, "("+strings.Join(given, ", ")+")", "they are mutually exclusive", "Keep one of them")}
 	case template && w.Replicas < 0:
-		return []Problem{invalid(at, "("+given[0]+")", "a PodTemplate has no replicas that this could be of", "Give replicas instead")}
+		return []Problem{invalid(at, "("+given[0]+")", "a PodTemplate has no replicas that this could refer to", "Give replicas instead")}
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func parseSchedule(text, at string) (cron.Schedule, *Problem) {
 		return nil, &p
 	}
 	if strings.Contains(text, "TZ=") {
-		return wrong("a time zone may not be in it", "Give it in timeZone")
+		return wrong("a time zone is not allowed here", "Set timeZone instead")
 	}
 	if strings.HasPrefix(strings.TrimSpace(text), "@every") {
 		return wrong("@every has no fixed time of day", "Use five fields, such as 30 8 * * 1-5")
@@ -183,7 +183,7 @@ func checkLimits(l Limits) []Problem {
 		problems = append(problems, invalid("spec.limits.replicas", "0", "no pod fits within it", remedy))
 	}
 	if l.MicroPerHour == 0 {
-		problems = append(problems, invalid("spec.limits.dollarsPerHour", `"0"`, "no node costs so little", remedy))
+		problems = append(problems, invalid("spec.limits.dollarsPerHour", `"0"`, "every node costs more", remedy))
 	}
 	for _, r := range l.Resources {
 		if r.Most <= 0 {

@@ -80,7 +80,7 @@ func (s *Status) heldText() string {
 			parts = append(parts, fmt.Sprintf("%s of %s (%s)", model.Count(d.Held, "pod"), d.Workload, purpose(d.For)))
 		}
 	}
-	text := "room for " + strings.Join(parts, ", ")
+	text := "capacity for " + strings.Join(parts, ", ")
 	if s.Output.Priced {
 		text += ", at most $" + model.Dollars(s.Output.Micro) + "/h,"
 	}
@@ -194,7 +194,7 @@ func OnOneWorkload(specs []*Spec, targets [][]WorkloadName) []*Problem {
 		for _, w := range targets[i] {
 			if k, ok := holder[w]; ok && k != i && s.Mode != Off && out[i] == nil {
 				out[i] = &Problem{Reason: TargetHeldTwice, Field: "spec.target", Value: w.String(),
-					Why: "Headroom " + specs[k].Key() + ", which is older, is for it too", Remedy: "Delete one of them, or put the windows of both into one"}
+					Why: "the older Headroom " + specs[k].Key() + " also targets this workload", Remedy: "Delete one of them, or merge their windows"}
 			}
 		}
 	}

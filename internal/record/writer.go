@@ -170,7 +170,7 @@ func (w *Writer) sameAsFull() error {
 	last := fullName(w.c.Path, full[len(full)-1])
 	f, err := os.Open(last)
 	if err != nil {
-		return fmt.Errorf("open the file before this one: %w", err)
+		return fmt.Errorf("open the previous file of the recording: %w", err)
 	}
 	defer f.Close()
 	fr, err := nextFrame(f, 0, math.MaxInt64)

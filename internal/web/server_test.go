@@ -91,7 +91,7 @@ func TestHandler(t *testing.T) {
 		{"GET", "http://127.0.0.1/nothing", "", "", 404, ""},
 		// A page elsewhere whose name was made to resolve to 127.0.0.1, and one that sends a request here.
 		{"GET", "http://evil.example/api/overview", "", "", 403, "loopback addresses only"},
-		{"POST", "http://127.0.0.1/api/plan", "", "cross-site", 403, "a page of another site asked"},
+		{"POST", "http://127.0.0.1/api/plan", "", "cross-site", 403, "cross-site requests are not allowed"},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), c.method, c.url, strings.NewReader(c.body))
 		if c.site != "" {

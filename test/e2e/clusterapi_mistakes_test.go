@@ -59,7 +59,7 @@ func TestClusterAPIMistakes(t *testing.T) {
 	stop := m.controllerOf(flags...)
 	for _, want := range []string{
 		`MachineDeployment default/odd: annotation capacity.cluster-autoscaler.kubernetes.io/cpu: "four": use an amount above 0, for example 4 or 16Gi`,
-		`MachineDeployment default/lost: annotations capacity.cluster-autoscaler.kubernetes.io/cpu and capacity.cluster-autoscaler.kubernetes.io/memory: missing, and its infrastructure template does not say status.capacity; set both (spec.template.spec.infrastructureRef: KwokMachineTemplate default/lost does not exist; create it, or name one that exists)`,
+		`MachineDeployment default/lost: annotations capacity.cluster-autoscaler.kubernetes.io/cpu and capacity.cluster-autoscaler.kubernetes.io/memory: missing, and its infrastructure template has no status.capacity; set both (spec.template.spec.infrastructureRef: KwokMachineTemplate default/lost does not exist; create it, or name one that exists)`,
 	} {
 		m.tells("class", want)
 		m.tells("pool", want)

@@ -79,7 +79,7 @@ func TestClusterAPITakeover(t *testing.T) {
 		t.Errorf("node %s: unschedulable %t, taints %v", half, n.Spec.Unschedulable, n.Spec.Taints)
 	}
 
-	hand(0, "release", "3 NodeClaims are gone; their nodes and instances stay")
+	hand(0, "release", "3 NodeClaims removed; their nodes and instances stay")
 	e.pause(12 * time.Second) // longer than the controller takes to list the machines anew
 	if n := m.group("machinedeployments", "handed").Spec.Replicas; n != 3 || len(m.everMade()) != 3 || len(m.everDeleted()) > 0 {
 		t.Errorf("the group is to have %d machines; %q were made and %q deleted", n, m.everMade(), m.everDeleted())
@@ -93,5 +93,5 @@ func TestClusterAPITakeover(t *testing.T) {
 		}
 	}
 	e.podsRun(3)
-	hand(0, "release", "NodePool handed: it is Cluster Autoscaler's already")
+	hand(0, "release", "NodePool handed: Cluster Autoscaler already manages it")
 }

@@ -112,7 +112,7 @@ func TestGroupTakeover(t *testing.T) {
 			t.Errorf("node %s: finalizers %v, owners %v, labels %v, taints %v", n.Name, n.Finalizers, n.OwnerReferences, n.Labels, n.Spec.Taints)
 		}
 	}
-	if status, out = e.handGroupOver("release"); status != 0 || !strings.Contains(out, "NodePool handed-a: it is Cluster Autoscaler's already.") {
+	if status, out = e.handGroupOver("release"); status != 0 || !strings.Contains(out, "NodePool handed-a: Cluster Autoscaler already manages it.") {
 		t.Errorf("released again: status %d:\n%s", status, out)
 	}
 }

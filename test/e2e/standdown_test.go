@@ -43,7 +43,7 @@ func TestStandDown(t *testing.T) {
 			return err
 		}
 		if !slices.ContainsFunc(list.Items, func(ev corev1.Event) bool {
-			return ev.Reason == "StandingDown" && strings.Contains(ev.Message, "would be bought") && strings.Contains(ev.Message, "kube-system/karpenter-leader-election is held by "+holder)
+			return ev.Reason == "StandingDown" && strings.Contains(ev.Message, "would be launched for it") && strings.Contains(ev.Message, "kube-system/karpenter-leader-election is held by "+holder)
 		}) {
 			return fmt.Errorf("there are %d events, none of them says so", len(list.Items))
 		}

@@ -171,7 +171,7 @@ func TestTakeoverRefusals(t *testing.T) {
 		})
 	}()
 	status, out := e.dovetail("takeover", "--pool", "vanishes", "--no-controller-check", "--kubeconfig", admin)
-	if status != 1 || !strings.Contains(out, "was deleted by somebody else while it was being handed over") {
+	if status != 1 || !strings.Contains(out, "was deleted by another client during the handover") {
 		t.Errorf("status %d:\n%s", status, out)
 	}
 	e.must(<-gone)

@@ -79,7 +79,7 @@ func TestViewers(t *testing.T) {
 		})
 	}
 	command := func(user string) string {
-		return "takes Role dovetail-viewer: kubectl -n dovetail-system create rolebinding NAME --role=dovetail-viewer --user=" + user
+		return "requires Role dovetail-viewer: kubectl -n dovetail-system create rolebinding NAME --role=dovetail-viewer --user=" + user
 	}
 	history(looker, 1, "looker may not list pods in namespace dovetail-system", command("looker"))
 	e.bindRole(namespace, "dovetail-viewer", "looker")

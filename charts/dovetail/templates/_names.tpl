@@ -215,12 +215,12 @@ cluster-autoscaler-status
 {{- end }}
 {{- range $gate, $on := $s.awsFeatureGates }}
 {{- if and $on (not (has $gate (list "nodeClassCEL" "rebootForRepair"))) }}
-  settings.awsFeatureGates.{{ $gate }}: true    it is not supported
+  settings.awsFeatureGates.{{ $gate }}: true    the feature is not supported
 {{- end }}
 {{- end }}
 {{- range $gate, $on := $s.featureGates }}
 {{- if and (not $on) (has $gate (list "staticCapacity" "drift" "capacityBuffer")) }}
-  settings.featureGates.{{ $gate }}: false    there is no gate: it is always on
+  settings.featureGates.{{ $gate }}: false    the feature is always on
 {{- else if and $on (eq $gate "podDeletionCostManagement") (eq (include "dovetail.landing" $) "off") }}
   settings.featureGates.{{ $gate }}: true    landing is off, and the right to patch pods is not granted with it
 {{- end }}

@@ -137,7 +137,7 @@ func TestClassMistakes(t *testing.T) {
 		{name: "an expression for the number of pods, without the gate", spec: head + discovery + `,"kubelet":{"maxPods":"vcpus * 10"}}`,
 			condition: "ValidationSucceeded", reason: "KubeletExpressionsDisabled", says: []string{"spec.kubelet.maxPods", "vcpus * 10", "NodeClassCEL is off", "Write a number", "AWS_FEATURE_GATES=NodeClassCEL=true"}},
 		{name: "an expression for what is reserved, without the gate", spec: head + discovery + `,"kubelet":{"kubeReserved":{"memory":"lots"}}}`,
-			condition: "ValidationSucceeded", reason: "KubeletExpressionsDisabled", says: []string{"spec.kubelet.kubeReserved.memory", "lots", "is no quantity", "Write a quantity", "AWS_FEATURE_GATES=NodeClassCEL=true"}},
+			condition: "ValidationSucceeded", reason: "KubeletExpressionsDisabled", says: []string{"spec.kubelet.kubeReserved.memory", "lots", "is not a quantity", "Write a quantity", "AWS_FEATURE_GATES=NodeClassCEL=true"}},
 		{name: "an expression that can't be compiled", gate: true, spec: head + discovery + `,"kubelet":{"kubeReserved":{"memory":"lots"}}}`,
 			condition: "ValidationSucceeded", reason: "KubeletExpressionInvalid", says: []string{"spec.kubelet.kubeReserved.memory", "undeclared reference to 'lots'", "Correct it"}},
 		{name: "an expression without a value on a type", gate: true, spec: head + discovery + `,"kubelet":{"systemReserved":{"cpu":"vcpus - 3"}}}`,

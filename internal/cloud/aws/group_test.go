@@ -459,7 +459,7 @@ func TestGroupFailures(t *testing.T) {
 		{name: "no capacity", fault: awstest.Fault{Kind: machines.OutOfCapacity, InstanceType: "m5.large"}, kind: cloud.InsufficientCapacity, says: []string{"group web", "capacity"}},
 		{name: "a quota of the account", fault: awstest.Fault{Kind: awstest.LaunchError, InstanceType: "m5.large", Code: "VcpuLimitExceeded"}, kind: cloud.InsufficientCapacity, says: []string{"group web: EC2 quota reached: Running On-Demand Standard"}},
 		{name: "another failure", fault: awstest.Fault{Kind: awstest.LaunchError, InstanceType: "m5.large", Code: "InvalidSecurityGroupID.NotFound"}, kind: cloud.NotReady, says: []string{"NodeGroupClass workers", "group web"}},
-		{name: "at its maximum", group: awstest.Group{Min: 1, Max: 1, Desired: 1}, kind: cloud.InsufficientCapacity, says: []string{"group web has 1 machines of at most 1"}},
+		{name: "at its maximum", group: awstest.Group{Min: 1, Max: 1, Desired: 1}, kind: cloud.InsufficientCapacity, says: []string{"group web has 1 of at most 1 instances"}},
 		{name: "not permitted", fault: awstest.Fault{Kind: awstest.Deny, Action: "SetDesiredCapacity"}, kind: cloud.Denied, says: []string{"SetDesiredCapacity"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

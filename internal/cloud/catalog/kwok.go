@@ -93,7 +93,7 @@ func (in kwokType) build() (Type, error) {
 	t.Allocatable["memory"] -= kwokOverheadMemoryBytes
 	for _, r := range []string{"cpu", "memory"} {
 		if t.Allocatable[r] <= 0 {
-			return t, wrong("resources."+r, fmt.Sprintf("%q", string(in.Resources[r])), "nothing is left after the 100m CPU and 10Mi that a node keeps back")
+			return t, wrong("resources."+r, fmt.Sprintf("%q", string(in.Resources[r])), "nothing is left after the 100m CPU and 10Mi that a node reserves")
 		}
 	}
 	cpu, memory := FormatQuantity("cpu", t.Capacity["cpu"]), FormatQuantity("memory", t.Capacity["memory"])
@@ -132,7 +132,7 @@ func (in kwokOffering) build() ([]model.Offering, error) {
 			continue // an offering without, say, a reservation
 		}
 		if r.Operator != string(model.OpIn) || len(r.Values) == 0 {
-			return nil, wrong(field+".operator", fmt.Sprintf("%q", r.Operator), "%s: an offering is described by In with values", r.Key)
+			return nil, wrong(field+".operator", fmt.Sprintf("%q", r.Operator), "%s: an offering requires operator In with values", r.Key)
 		}
 		for j, v := range r.Values {
 			if err := checkName(fmt.Sprintf("%s.values[%d]", field, j), v); err != nil {
@@ -147,7 +147,7 @@ func (in kwokOffering) build() ([]model.Offering, error) {
 		case !isLabelKey(r.Key):
 			return nil, wrong(field+".key", fmt.Sprintf("%q", r.Key), "not a label key")
 		case len(r.Values) > 1:
-			return nil, wrong(field+".values", strings.Join(r.Values, " "), "%s: a node bears one value", r.Key)
+			return nil, wrong(field+".values", strings.Join(r.Values, " "), "%s: a node has one value per label", r.Key)
 		default:
 			labels[r.Key] = r.Values[0]
 		}

@@ -76,11 +76,11 @@ func (s *server) Describe(ctx context.Context, group string) (nodegroups.Descrip
 	d.taints(o)
 	if kind == resourcePools && infra.Status.MachineKind == "" && d.problem == "" {
 		ref := o.Spec.Template.Spec.InfrastructureRef
-		d.problem = cmp.Or(missing, fmt.Sprintf("%s: %s %s/%s: status.infrastructureMachineKind: empty: it has no Machines, by which one node can be removed; use an infrastructure provider with MachinePool Machines, or a MachineDeployment", d.object, ref.Kind, s.namespace, ref.Name))
+		d.problem = cmp.Or(missing, fmt.Sprintf("%s: %s %s/%s: status.infrastructureMachineKind: empty: it has no Machines, so a single node can't be removed; use an infrastructure provider with MachinePool Machines, or a MachineDeployment", d.object, ref.Kind, s.namespace, ref.Name))
 	}
 	out := nodegroups.Description{Node: d.node, PriceMicro: d.price(), Options: d.options(), CSILimits: d.csiLimits(), Devices: d.devices()}
 	if d.problem == "" && (d.node.Status.Capacity.Cpu().IsZero() || d.node.Status.Capacity.Memory().IsZero()) {
-		d.problem = fmt.Sprintf("%s: annotations %scpu and %smemory: missing, and its infrastructure template does not say status.capacity; set both", d.object, annotationCapacity, annotationCapacity)
+		d.problem = fmt.Sprintf("%s: annotations %scpu and %smemory: missing, and its infrastructure template has no status.capacity; set both", d.object, annotationCapacity, annotationCapacity)
 		if missing != "" {
 			d.problem += " (" + missing + ")"
 		}

@@ -88,7 +88,7 @@ func TestMistakes(t *testing.T) {
 		{"gpu type", annotation(capacity+"gpu-type", "two words"), `gpu-type: "two words": use the name of a resource`, ""},
 		{"share", annotation("cluster.x-k8s.io/autoscaling-options-scaledownutilizationthreshold", "50%"), `scaledownutilizationthreshold: "50%": use a share between 0 and 1`, ""},
 		{"duration", annotation("cluster.x-k8s.io/autoscaling-options-maxnodeprovisiontime", "-1m"), `maxnodeprovisiontime: "-1m": use a duration such as 10m`, ""},
-		{"no template", func(a *clusterapitest.Answers) { delete(a.Texts, first) }, "MachineDeployment default/group-00: annotations capacity.cluster-autoscaler.kubernetes.io/cpu and capacity.cluster-autoscaler.kubernetes.io/memory: missing, and its infrastructure template does not say status.capacity; set both (spec.template.spec.infrastructureRef: KwokMachineTemplate default/group-00 does not exist; create it, or name one that exists)", ""},
+		{"no template", func(a *clusterapitest.Answers) { delete(a.Texts, first) }, "MachineDeployment default/group-00: annotations capacity.cluster-autoscaler.kubernetes.io/cpu and capacity.cluster-autoscaler.kubernetes.io/memory: missing, and its infrastructure template has no status.capacity; set both (spec.template.spec.infrastructureRef: KwokMachineTemplate default/group-00 does not exist; create it, or name one that exists)", ""},
 		{"template without a right", func(a *clusterapitest.Answers) {
 			a.Errors = map[string]error{first: apierrors.NewForbidden(schema.GroupResource{Group: "infrastructure.cluster.x-k8s.io", Resource: "kwokmachinetemplates"}, "group-00", nil)}
 		}, `set both (KwokMachineTemplate default/group-00: kwokmachinetemplates.infrastructure.cluster.x-k8s.io "group-00" is forbidden`, ""},
@@ -107,14 +107,14 @@ func TestMistakes(t *testing.T) {
 			a.Texts[at+"machinedeployments"] = strings.Replace(a.Texts[at+"machinedeployments"], `"labels":{`, `"labels":{"topology.cluster.x-k8s.io/deployment-name":"md",`, 1)
 		}, "", ""},
 		{"pool", pool("", `"infrastructureMachineKind":"KwokMachine",`), "", ""},
-		{"pool without Machines", pool("", ""), "MachinePool default/pool: KwokMachinePool default/pool: status.infrastructureMachineKind: empty: it has no Machines, by which one node can be removed; use", ""},
+		{"pool without Machines", pool("", ""), "MachinePool default/pool: KwokMachinePool default/pool: status.infrastructureMachineKind: empty: it has no Machines, so a single node can't be removed; use", ""},
 		{"pool of a cloud", pool(`"cluster.x-k8s.io/replicas-managed-by":"eks",`, `"infrastructureMachineKind":"KwokMachine",`), `MachinePool default/pool: annotation cluster.x-k8s.io/replicas-managed-by: "eks": its size is managed externally; remove the annotation`, ""},
 		{"no MachinePools installed", func(a *clusterapitest.Answers) { delete(a.Texts, at+"machinepools") }, "", ""},
 		{"no Cluster", func(a *clusterapitest.Answers) { delete(a.Texts, at+"clusters/workload") }, "", "the management cluster has no Cluster default/workload; set --cluster-api-cluster to NAMESPACE/NAME"},
 		{"no Cluster API", func(a *clusterapitest.Answers) { delete(a.Texts, clusterapitest.Core) }, "", "the management cluster has no API group cluster.x-k8s.io; install Cluster API there"},
 		{"gone", func(a *clusterapitest.Answers) {
 			a.Errors = map[string]error{clusterapitest.Core: errors.New("dial tcp 10.0.0.1:443: connect: connection refused")}
-		}, "", "connection refused; if that lasts, check that the management cluster runs and that --management-kubeconfig names it"},
+		}, "", "connection refused; if this persists, check that the management cluster runs and that --management-kubeconfig names it"},
 		{"no right", func(a *clusterapitest.Answers) {
 			a.Errors = map[string]error{at + "machinesets": apierrors.NewForbidden(schema.GroupResource{Group: "cluster.x-k8s.io", Resource: "machinesets"}, "", errors.New(`User "u" cannot list`))}
 		}, "", `list machinesets of namespace default: machinesets.cluster.x-k8s.io is forbidden: User "u" cannot list; grant the rights that "dovetail manifests --cluster-api" prints`},

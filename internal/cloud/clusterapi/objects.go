@@ -222,7 +222,7 @@ func remedyOf(err error, missing bool) string {
 	case apierrors.IsUnauthorized(err):
 		return "; the management cluster rejects the credentials of --management-kubeconfig: renew them"
 	case apierrors.ReasonForError(err) == metav1.StatusReasonUnknown:
-		return "; if that lasts, check that the management cluster runs and that --management-kubeconfig names it"
+		return "; if this persists, check that the management cluster runs and that --management-kubeconfig names it"
 	}
 	return ""
 }

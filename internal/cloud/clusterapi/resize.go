@@ -124,7 +124,7 @@ func (s *server) Lower(ctx context.Context, group string, by int64) error {
 func (s *server) End(ctx context.Context, group string, ids []string) error {
 	return s.change(ctx, group, func(g *sized) error {
 		if isRollingOut(g.object) { // whether old or new Machines would go is not known
-			return &nodegroups.CallError{Kind: cloud.NotReady, Err: fmt.Errorf("%s %s/%s is rolling out; its Machines are removed when that is over", kindOf(g.resource), s.namespace, group)}
+			return &nodegroups.CallError{Kind: cloud.NotReady, Err: fmt.Errorf("%s %s/%s is rolling out; its Machines are removed when the rollout completes", kindOf(g.resource), s.namespace, group)}
 		}
 		var pick []*object
 		for i := range g.machines {

@@ -55,9 +55,9 @@ func (e *callError) Error() string {
 	s := status.Convert(e.err)
 	switch s.Code() {
 	case codes.Unavailable:
-		return fmt.Sprintf("%s: the server at %s is not available: %s; if that lasts, %s", e.name, e.server.address, s.Message(), e.server.remedy())
+		return fmt.Sprintf("%s: the server at %s is not available: %s; if this persists, %s", e.name, e.server.address, s.Message(), e.server.remedy())
 	case codes.DeadlineExceeded:
-		return fmt.Sprintf("%s: the server at %s did not answer in %s; if that lasts, read the server's log, or raise grpc_timeout in --cloud-config", e.name, e.server.address, e.server.timeout)
+		return fmt.Sprintf("%s: the server at %s did not answer in %s; if this persists, read the server's log, or raise grpc_timeout in --cloud-config", e.name, e.server.address, e.server.timeout)
 	}
 	return fmt.Sprintf("%s: the server at %s answers %s: %s", e.name, e.server.address, s.Code(), s.Message())
 }

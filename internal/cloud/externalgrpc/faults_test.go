@@ -173,7 +173,7 @@ func TestServerGone(t *testing.T) {
 	if cloud.KindOf(err) != cloud.Unknown {
 		t.Fatalf("have %v, want an unknown end", err)
 	}
-	for _, want := range []string{"Refresh: the server at " + w.address + " is not available", "; if that lasts, check that the server runs, and address in --cloud-config;"} {
+	for _, want := range []string{"Refresh: the server at " + w.address + " is not available", "; if this persists, check that the server runs, and address in --cloud-config;"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("have %v, want one with %q", err, want)
 		}

@@ -181,7 +181,7 @@ func (p *Provider) confirm(ctx context.Context, s *selected, types []*model.Inst
 func (p *Provider) result(s *selected, types []*model.InstanceType, r *cloud.LaunchRequest, group, id string) (cloud.LaunchResult, error) {
 	at := slices.IndexFunc(s.groups, func(g *groupInfo) bool { return g.Name == group && g.template != nil })
 	if at < 0 {
-		return cloud.LaunchResult{}, fmt.Errorf("its machine %s is of group %s, which %s %s does not select", id, group, s.class.Kind, s.class.Name)
+		return cloud.LaunchResult{}, fmt.Errorf("its machine %s belongs to group %s, which %s %s does not select", id, group, s.class.Kind, s.class.Name)
 	}
 	g := s.groups[at]
 	out := cloud.LaunchResult{ClaimUID: r.ClaimUID, ProviderID: id, InstanceType: g.template.typeName, Zone: g.template.zone, CapacityType: g.template.capacity,

@@ -342,7 +342,7 @@ func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Memb
 			last := open[len(open)-1]
 			open, need = open[:len(open)-1], need-1
 			delete(g.Open, last)
-			answers[last] = outcome{full: true, err: fmt.Errorf("group %s has %d machines of at most %d", name, size, most)}
+			answers[last] = outcome{full: true, err: fmt.Errorf("group %s has %d of at most %d instances", name, size, most)}
 		}
 		if need > 0 {
 			todo.raise, todo.to, todo.uids = need, size+need, open[int64(len(open))-need:]

@@ -160,7 +160,7 @@ func (w *way) ask(ctx context.Context, path string) ([]byte, error) {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("ask pod %s/%s: %w", w.pod.Namespace, w.pod.Name, ctx.Err())
 		}
-		return nil, fmt.Errorf("pod %s/%s does not answer on port %d: is the chart's secureServing.enabled, or --secure-address of its controller, set? (%w)",
+		return nil, fmt.Errorf("pod %s/%s does not respond on port %d: set secureServing.enabled in the chart, or --secure-address of the controller (%w)",
 			w.pod.Namespace, w.pod.Name, w.port, err)
 	}
 	defer res.Body.Close()
@@ -307,7 +307,7 @@ func (c *Client) viewerToken(ctx context.Context, namespace string) (string, err
 	case apierrors.IsForbidden(err):
 		return "", c.lacksRole(ctx, namespace, "create serviceaccounts/token", true)
 	case apierrors.IsNotFound(err):
-		return "", fmt.Errorf("there is no ServiceAccount %s/%s, whose tokens the controller takes: set secureServing.enabled in the chart, or apply 'dovetail manifests'", namespace, viewer)
+		return "", fmt.Errorf("ServiceAccount %s/%s not found, whose tokens the controller accepts: set secureServing.enabled in the chart, or apply 'dovetail manifests'", namespace, viewer)
 	case err != nil:
 		return "", fmt.Errorf("request a token of ServiceAccount %s/%s: %w", namespace, viewer, err)
 	}
@@ -324,7 +324,7 @@ func (c *Client) lacksRole(ctx context.Context, namespace, right string, there b
 	if name := self.Status.UserInfo.Username; err == nil && name != "" { // else the command is said without the name
 		who, subject = name, "--user="+name
 	}
-	return &MissingRole{fmt.Sprintf("%s may not %s in namespace %s, which takes Role %s: kubectl -n %s create rolebinding NAME --role=%s %s",
+	return &MissingRole{fmt.Sprintf("%s may not %s in namespace %s, which requires Role %s: kubectl -n %s create rolebinding NAME --role=%s %s",
 		who, right, namespace, viewer, namespace, viewer, subject), there}
 }
 

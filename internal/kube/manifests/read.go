@@ -325,7 +325,7 @@ func (r *reader) meant(gv schema.GroupVersion, kind string) string {
 		return ""
 	}
 	slices.Sort(have)
-	return "this version of " + kind + " is not read; use " + strings.Join(have, " or ")
+	return "unsupported version of " + kind + "; use " + strings.Join(have, " or ")
 }
 
 func namespaced(obj runtime.Object) bool {

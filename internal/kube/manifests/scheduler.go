@@ -65,7 +65,7 @@ func (r *reader) schedulerConfig() (translate.SchedulerDefaults, error) {
 	case h.Kind != schedulerConfigKind:
 		return nil, r.wrong([]any{"kind"}, "", "need "+schedulerConfigKind)
 	case h.APIVersion != schedulerv1.SchemeGroupVersion.String():
-		return nil, r.wrong([]any{"apiVersion"}, schedulerConfigKind, "this version is not read; use "+schedulerv1.SchemeGroupVersion.String())
+		return nil, r.wrong([]any{"apiVersion"}, schedulerConfigKind, "unsupported version; use "+schedulerv1.SchemeGroupVersion.String())
 	}
 	decode := func(b []byte) error { _, _, err := strictScheduler.Decode(b, nil, nil); return err }
 	obj, _, err := strictScheduler.Decode(r.json, nil, nil)
@@ -118,7 +118,7 @@ func (r *reader) spreadArgs(raw []byte, path []any) ([]corev1.TopologySpreadCons
 	case h.Kind != "" && h.Kind != kind.Kind:
 		return nil, r.wrong(at("kind"), schedulerConfigKind, "need "+kind.Kind)
 	case h.APIVersion != "" && h.APIVersion != kind.GroupVersion().String():
-		return nil, r.wrong(at("apiVersion"), schedulerConfigKind, "this version is not read; use "+kind.GroupVersion().String())
+		return nil, r.wrong(at("apiVersion"), schedulerConfigKind, "unsupported version; use "+kind.GroupVersion().String())
 	}
 	decode := func(b []byte) error { _, _, err := strictScheduler.Decode(b, &kind, nil); return err }
 	obj, _, err := strictScheduler.Decode(raw, &kind, nil)

@@ -208,19 +208,19 @@ func (t *NodePools) checkPool(ctx context.Context, name string, begun, release b
 	}
 	m := (&translate.Translator{Table: state.NewResourceTable()}).NodePool(&p)
 	if !m.Ready {
-		bad("it can't be used as it is written: "+m.NotReady.Message+".", "kubectl edit nodepool "+name)
+		bad("it is invalid: "+m.NotReady.Message+".", "kubectl edit nodepool "+name)
 	}
 	if v := p.Annotations[karpv1.AnnotationNodePoolHashVersion]; v != "" && v != karpv1.NodePoolHashVersion {
-		bad("the Karpenter that runs writes template hashes of version "+v+", and "+karpv1.NodePoolHashVersion+" is known here: its nodes would seem to have drifted.",
+		bad("the running Karpenter writes template hashes of version "+v+", and Dovetail uses "+karpv1.NodePoolHashVersion+": its nodes would appear to have drifted.",
 			"update Karpenter to v1.0 or later")
 	}
 	if translate.TakenGroups[m.ClassGroup] == "" {
-		bad(fmt.Sprintf("its node class is a %s of %s, which no provider here launches from.", m.ClassKind, m.ClassGroup), "kubectl get nodepool "+name+" -o yaml")
+		bad(fmt.Sprintf("no cloud provider of Dovetail supports its node class (kind %s, group %s).", m.ClassKind, m.ClassGroup), "kubectl get nodepool "+name+" -o yaml")
 		return out, nil
 	}
 	if m.ClassGroup == awsv1.Group && !m.Taken && !release {
-		bad("pools aren't taken over on AWS: a Karpenter that runs beside Dovetail, or is started again, would end the instances that Dovetail launches. "+
-			"With Karpenter stopped Dovetail acts on all NodePools as they are, and nothing has to be taken over.",
+		bad("NodePools on AWS can't be taken over: Karpenter, if running or started again, would terminate the instances that Dovetail launches. "+
+			"If Karpenter is stopped, Dovetail manages all NodePools as they are, without a takeover.",
 			"kubectl -n kube-system scale deployment karpenter --replicas=0")
 	}
 	at, resource := t.Client.KWOK, "kwoknodeclasses"
@@ -231,7 +231,7 @@ func (t *NodePools) checkPool(ctx context.Context, name string, begun, release b
 	switch {
 	case apierrors.IsNotFound(err):
 		bad(m.ClassKind+" "+m.ClassName+" does not exist. Existing nodes stay; no node is launched for the NodePool until it exists.",
-			"kubectl apply -f FILE (with its manifest), or name one of kubectl get "+resource+" by kubectl edit nodepool "+name)
+			"kubectl apply -f FILE (with its manifest), or reference an existing one (kubectl get "+resource+"): kubectl edit nodepool "+name)
 	case apierrors.IsForbidden(err):
 		bad("you may not get "+resource+"."+m.ClassGroup+".", "kubectl create clusterrolebinding dovetail-takeover --clusterrole=cluster-admin --user=YOU (as an administrator)")
 	case err != nil:

@@ -142,8 +142,8 @@ func (t *NodePools) awaitSettled(ctx context.Context, pool string) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("NodePool %s: after %s NodeClaim %s is still coming or going. See 'kubectl describe nodeclaim %s', then run the same command again. "+
-				"To leave the pool with Dovetail: kubectl annotate nodepool %s %s-", pool, t.Wait, open, open, pool, translate.AnnotationRelease)
+			return fmt.Errorf("NodePool %s: after %s NodeClaim %s is still being launched or deleted. See 'kubectl describe nodeclaim %s', then run the same command again. "+
+				"To keep the NodePool in Dovetail: kubectl annotate nodepool %s %s-", pool, t.Wait, open, open, pool, translate.AnnotationRelease)
 		}
 		if err := sleep(ctx, t.pause().look); err != nil {
 			return err

@@ -132,7 +132,7 @@ func (t *NodeGroups) TakeOver(ctx context.Context, class string) error {
 	for _, p := range h.pools {
 		name := textOf(p["metadata"], "name")
 		if notes := dig(p, "metadata", "annotations"); textOf(notes, translate.AnnotationManagedBy) == translate.ManagedByDovetail && textOf(notes, translate.AnnotationRelease) == "" {
-			t.Say("NodePool " + name + ": it is Dovetail's already.")
+			t.Say("NodePool " + name + ": Dovetail already manages it.")
 			continue
 		}
 		err := t.annotate(ctx, p, rawObject{translate.AnnotationManagedBy: translate.ManagedByDovetail})
@@ -207,7 +207,7 @@ func (t *NodeGroups) releasePool(ctx context.Context, h *handedGroups, name stri
 	}
 	notes := dig(p, "metadata", "annotations")
 	if textOf(notes, translate.AnnotationManagedBy) == translate.ManagedByClusterAutoscaler && textOf(notes, translate.AnnotationRelease) == "" {
-		t.Say("NodePool " + name + ": it is Cluster Autoscaler's already.")
+		t.Say("NodePool " + name + ": Cluster Autoscaler already manages it.")
 		return nil
 	}
 	for held := textOf(notes, translate.AnnotationRelease) == model.ReleaseHold; ; held = false {
@@ -293,7 +293,7 @@ func (t *NodeGroups) dropClaims(ctx context.Context, h *handedGroups, pool strin
 			return err
 		}
 	}
-	t.Say(fmt.Sprintf("NodePool %s: %d NodeClaims are gone; their nodes and instances stay.", pool, len(claims)))
+	t.Say(fmt.Sprintf("NodePool %s: %d NodeClaims removed; their nodes and instances stay.", pool, len(claims)))
 	return nil
 }
 

@@ -50,8 +50,8 @@ func ClusterAPITerms(namespace, cluster string, separate bool, resource func(ctx
 		chart += " --set clusterAPI.managementSecret=SECRET"
 	}
 	return Terms{
-		Chart: chart, Where: "namespace " + namespace + " of the management cluster, or has no annotations with its minimum and maximum size", Access: "kubectl auth can-i list machines.cluster.x-k8s.io -n " + namespace + " in the management cluster; --management-kubeconfig names another one",
-		Tag: "label", Keep: "If the NodeGroupClass selects it by that label too, name it in spec.selectorTerms first.",
+		Chart: chart, Where: "namespace " + namespace + " of the management cluster, or has no annotations with its minimum and maximum size", Access: "kubectl auth can-i list machines.cluster.x-k8s.io -n " + namespace + " (in the management cluster), or select another management cluster with --management-kubeconfig",
+		Tag: "label", Keep: "If the NodeGroupClass selects it by that label too, select it by name in spec.selectorTerms first.",
 		Free: func(ctx context.Context, group, key string) string {
 			return "kubectl -n " + namespace + " label " + resource(ctx, group) + " " + group + " " + key + "- (in the management cluster)"
 		},

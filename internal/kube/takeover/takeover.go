@@ -297,8 +297,8 @@ func (t *NodePools) markOthers(ctx context.Context, name string) error {
 type VanishedError struct{ Pool string }
 
 func (e *VanishedError) Error() string {
-	return "NodePool " + e.Pool + " was deleted by somebody else while it was being handed over, so there is nothing to hand over any more. " +
-		"If that was a mistake, apply it again and run the same command again"
+	return "NodePool " + e.Pool + " was deleted by another client during the handover. " +
+		"If that was a mistake, recreate it and run the same command again"
 }
 
 // vanished forgets the handover of a NodePool that somebody deleted in its middle, and returns a VanishedError. The

@@ -64,7 +64,7 @@ func (t *Translator) CapacityBuffer(b *bufferv1beta1.CapacityBuffer, shape PodSh
 	if text, ok := b.Annotations[model.AnnotationMaxHour]; ok {
 		micro, ok := model.ParseDollars(text)
 		if !ok {
-			return refuse(BufferResolutionFailed, fmt.Sprintf("metadata.annotations[%s] %q is no price; give a number of dollars from 0 to 1000000, such as \"0.50\"", model.AnnotationMaxHour, text))
+			return refuse(BufferResolutionFailed, fmt.Sprintf("metadata.annotations[%s] %q is not a price; use a number of dollars from 0 to 1000000, such as \"0.50\"", model.AnnotationMaxHour, text))
 		}
 		m.MaxHourMicro = micro
 	}
@@ -80,7 +80,7 @@ func (t *Translator) CapacityBuffer(b *bufferv1beta1.CapacityBuffer, shape PodSh
 	if text, ok := b.Annotations[model.AnnotationTotalReplicas]; ok {
 		total, err := strconv.ParseUint(text, 10, 31)
 		if err != nil {
-			return refuse(BufferResolutionFailed, fmt.Sprintf("metadata.annotations[%s] %q is no number of replicas; give one such as \"300\"", model.AnnotationTotalReplicas, text))
+			return refuse(BufferResolutionFailed, fmt.Sprintf("metadata.annotations[%s] %q is not a number of replicas; use one such as \"300\"", model.AnnotationTotalReplicas, text))
 		}
 		m.Total = int(total)
 		if ref := b.Spec.ScalableRef; ref != nil {

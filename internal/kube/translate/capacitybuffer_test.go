@@ -96,7 +96,7 @@ func TestBufferMistakes(t *testing.T) {
 		reason, says string
 	}{
 		{`{podTemplateRef: {name: p}, replicas: 1, provisioningStrategy: buffer.x-k8s.io/cold}`, "", PodShape{Template: template}, BufferResolutionFailed, `spec.provisioningStrategy "buffer.x-k8s.io/cold" is not supported; use`},
-		{`{podTemplateRef: {name: p}, replicas: 1}`, "cheap", PodShape{Template: template}, BufferResolutionFailed, `max-price-per-hour] "cheap" is no price; give`},
+		{`{podTemplateRef: {name: p}, replicas: 1}`, "cheap", PodShape{Template: template}, BufferResolutionFailed, `max-price-per-hour] "cheap" is not a price; use`},
 		{`{podTemplateRef: {name: p}, replicas: 1}`, "", ShapeOfTemplate(bufferOf(t, "b", `{podTemplateRef: {name: p}}`), nil), bufferPodTemplateNotFound, "PodTemplate shop/p not found; create it"},
 		{`{scalableRef: {kind: Rollout, name: r}, replicas: 1}`, "", ShapeOfMissing(bufferOf(t, "b", `{scalableRef: {kind: Rollout, name: r}}`)), bufferScalableRefNotFound, "Rollout shop/r not found; create it"},
 		{`{replicas: 1}`, "", ShapeWithoutReference(), BufferResolutionFailed, "set one of them"},

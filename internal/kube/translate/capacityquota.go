@@ -37,7 +37,7 @@ func (t *Translator) CapacityQuota(q *bufferv1beta1.CapacityQuota) *model.Capaci
 		}
 	}
 	if len(o.Resources) == 0 {
-		o.Invalid = "spec.limits.resources names no resource; name cpu, memory, nodes or an extended resource"
+		o.Invalid = "spec.limits.resources is empty; set cpu, memory, nodes or an extended resource"
 	}
 	for _, name := range o.Resources {
 		amount := q.Spec.Limits.Resources[name]

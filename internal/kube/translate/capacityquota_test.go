@@ -43,7 +43,7 @@ func TestCapacityQuotaTranslated(t *testing.T) {
 		resources map[string]string
 		want      string
 	}{
-		{nil, "names no resource"},
+		{nil, "spec.limits.resources is empty"},
 		{map[string]string{"cpu": "1500m"}, "spec.limits.resources.cpu is 1500m; give a whole number"},
 		{map[string]string{"nodes": "-1"}, "spec.limits.resources.nodes is -1"},
 	} {

@@ -36,7 +36,7 @@ func (t *Translator) Headroom(h *dovetailv1alpha1.Headroom) headroom.Object {
 		usd, err := strconv.ParseFloat(text, 64)
 		if err != nil || usd < 0 || usd > 1e9 {
 			out.Problems = append(out.Problems, headroom.Problem{Reason: headroom.InvalidSpec, Field: "spec.limits.dollarsPerHour", Value: strconv.Quote(text),
-				Why: "it is no number of dollars", Remedy: `Give one such as "12.50"`})
+				Why: "it is not a number of dollars", Remedy: `Give one such as "12.50"`})
 		} else {
 			out.Limits.MicroPerHour = int64(math.Round(usd * 1e6))
 		}

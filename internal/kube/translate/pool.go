@@ -88,7 +88,7 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 			len(p.Name), validation.LabelValueMaxLength, model.LabelNodePool))
 	}
 	if r := spec.NodeClassRef; r == nil || r.Kind == "" || r.Name == "" || r.Group == "" {
-		fail("spec.template.spec.nodeClassRef", "group, kind and name are needed; name the node class to buy with")
+		fail("spec.template.spec.nodeClassRef", "group, kind and name are required; set those of the node class")
 	} else {
 		out.ClassGroup, out.Taken = ClassGroup(r.Group)
 		out.ClassKind, out.ClassName = r.Kind, r.Name

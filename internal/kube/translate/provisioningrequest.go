@@ -44,7 +44,7 @@ func (t *Translator) ProvisioningRequest(u *unstructured.Unstructured, template 
 	if s := o.text("spec", "parameters", "ValidUntilSeconds"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 31)
 		if err != nil || n == 0 {
-			return refuse("InvalidParameter", fmt.Sprintf("spec.parameters[ValidUntilSeconds] %q is no number of seconds; give one such as \"3600\"", s))
+			return refuse("InvalidParameter", fmt.Sprintf("spec.parameters[ValidUntilSeconds] %q is not a number of seconds; use one such as \"3600\"", s))
 		}
 		r.ValidFor = time.Duration(n) * time.Second
 	}

@@ -42,7 +42,7 @@ func (x *Headrooms) Targets(ctx context.Context, s *headroom.Spec) ([]headroom.T
 	case target.Selector != nil:
 		out, err = x.selectedTargets(ctx, s, target.Selector)
 	default:
-		return nil, headroom.Problem{Reason: headroom.InvalidSpec, Field: "spec.target", Why: "it names nothing", Remedy: "Give one of workload, selector and podTemplateRef"}
+		return nil, headroom.Problem{Reason: headroom.InvalidSpec, Field: "spec.target", Why: "it is empty", Remedy: "Give one of workload, selector and podTemplateRef"}
 	}
 	slices.SortFunc(out, func(a, b headroom.Target) int { return cmp.Compare(a.String(), b.String()) })
 	return out, err
@@ -72,7 +72,7 @@ func (x *Headrooms) templateTarget(ctx context.Context, s *headroom.Spec, name s
 func (x *Headrooms) workloadTarget(ctx context.Context, s *headroom.Spec, ref *dovetailv1alpha1.HeadroomWorkload) ([]headroom.Target, error) {
 	gv, err := schema.ParseGroupVersion(cmp.Or(ref.APIVersion, appsv1.SchemeGroupVersion.String()))
 	if err != nil {
-		return nil, headroom.Problem{Reason: headroom.InvalidSpec, Field: "spec.target.workload.apiVersion", Value: ref.APIVersion, Why: "it is no group and version", Remedy: "Use one such as apps/v1"}
+		return nil, headroom.Problem{Reason: headroom.InvalidSpec, Field: "spec.target.workload.apiVersion", Value: ref.APIVersion, Why: "it is not a group and version", Remedy: "Use one such as apps/v1"}
 	}
 	get := func(resource string, into runtime.Object) error {
 		return x.c.Apps.Get().Namespace(s.Namespace).Resource(resource).Name(ref.Name).Do(ctx).Into(into)

@@ -177,7 +177,7 @@ func (g *group) readMixedPolicy(m *astypes.MixedInstancesPolicy) {
 		case o.InstanceRequirements != nil:
 			g.addRequirements(o.InstanceRequirements)
 		case awsapi.Deref(o.WeightedCapacity) != "" && *o.WeightedCapacity != "1":
-			g.problem = "its mixed instances policy weighs " + awsapi.Deref(o.InstanceType) + " as " + *o.WeightedCapacity + " machines; take the weights away"
+			g.problem = "its mixed instances policy gives " + awsapi.Deref(o.InstanceType) + " weight " + *o.WeightedCapacity + "; remove the weights"
 			return
 		case o.LaunchTemplateSpecification != nil && awsapi.Deref(o.InstanceType) != "":
 			if g.ownTemplates == nil {

@@ -35,7 +35,7 @@ func TestNotCountedInInstances(t *testing.T) {
 		{"vcpu", byAttributes, "its desired capacity is counted as vcpu, not in instances; set its DesiredCapacityType to units"},
 		{"memory-mib", byAttributes, "its desired capacity is counted as memory-mib, not in instances; set its DesiredCapacityType to units"},
 		{"", astypes.LaunchTemplateOverrides{InstanceType: sdk.String("m5.large"), WeightedCapacity: sdk.String("1")}, ""},
-		{"", astypes.LaunchTemplateOverrides{InstanceType: sdk.String("m5.large"), WeightedCapacity: sdk.String("2")}, "its mixed instances policy weighs m5.large as 2 machines; take the weights away"},
+		{"", astypes.LaunchTemplateOverrides{InstanceType: sdk.String("m5.large"), WeightedCapacity: sdk.String("2")}, "its mixed instances policy gives m5.large weight 2; remove the weights"},
 	} {
 		in := mixed(c.override)
 		if c.counts != "" {

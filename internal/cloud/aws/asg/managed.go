@@ -113,7 +113,7 @@ func (r *reader) resolveManaged(ctx context.Context, g *group) error {
 	case m.isUpdating() && m.max > 0:
 		g.max = min(g.max, m.max) // what is above is for the nodes that EKS starts before others go
 	case m.status == string(ekstypes.NodegroupStatusDeleting):
-		g.problem = "EKS is deleting its managed node group " + m.name + "; take it out of spec.selectorTerms"
+		g.problem = "EKS is deleting its managed node group " + m.name + "; remove it from spec.selectorTerms"
 	}
 	return nil
 }

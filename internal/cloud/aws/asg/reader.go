@@ -210,9 +210,9 @@ func (r *reader) readTemplate(ctx context.Context, ref templateRef) (data *types
 	case err == nil:
 		return data, "", nil
 	case errors.As(err, &u):
-		return nil, u.Text + "; create it, or give the group another", nil
+		return nil, u.Text + "; create it, or use another one in the group", nil
 	case awsapi.IsTemplateNotFound(code), strings.HasPrefix(code, "InvalidLaunchTemplateId"), strings.HasPrefix(code, "InvalidLaunchTemplateVersion"):
-		return nil, fmt.Sprintf("its launch template %s, version %s: %s; create it, or give the group another", ref, ref.version, awsapi.ReadableError(err)), nil
+		return nil, fmt.Sprintf("its launch template %s, version %s: %s; create it, or use another one in the group", ref, ref.version, awsapi.ReadableError(err)), nil
 	case awsapi.IsDenied(code):
 		return nil, awsapi.ReadableError(err).Error() + "; allow ec2:DescribeLaunchTemplateVersions in the controller's IAM policy", nil
 	}

@@ -110,7 +110,7 @@ func (gs *scaler) reconcileOnce(ctx context.Context, s *groupState, failed map[s
 		}
 		if v.group == nil {
 			for _, a := range s.openClaims() {
-				s.closeClaim(gs.registry, a, claimOutcome{err: awsapi.NotReadyError("launch", a.name, "NodeGroupClass %s: group %s does not exist; create it or take it out of spec.selectorTerms", a.class, s.name)})
+				s.closeClaim(gs.registry, a, claimOutcome{err: awsapi.NotReadyError("launch", a.name, "NodeGroupClass %s: group %s does not exist; create it or remove it from spec.selectorTerms", a.class, s.name)})
 			}
 			return nil
 		}
@@ -133,7 +133,7 @@ func (gs *scaler) reconcileOnce(ctx context.Context, s *groupState, failed map[s
 		most := gs.registry.maxSizeOf(s.name, v.max)
 		present := int64(len(v.members))
 		for i := len(open) - 1; i >= 0 && present+max(0, int64(len(open))-coming) > most; i-- { // the youngest
-			s.closeClaim(gs.registry, open[i], claimOutcome{full: true, err: fmt.Errorf("group %s has %d machines of at most %d", s.name, present+int64(i), most)})
+			s.closeClaim(gs.registry, open[i], claimOutcome{full: true, err: fmt.Errorf("group %s has %d of at most %d instances", s.name, present+int64(i), most)})
 			open = open[:i]
 		}
 		if err := gs.noteLate(ctx, s, v); err != nil {

@@ -34,7 +34,7 @@ func (gs *scaler) shrinkGroup(ctx context.Context, s *groupState, v *view, to, o
 			continue // it can't bear the tag, and no pod is on it
 		}
 		if x == nil {
-			return &cloud.Error{Kind: cloud.Throttled, After: time.Second, Err: fmt.Errorf("group %s can't be made smaller before EC2 describes its member %s", s.name, m.id)}
+			return &cloud.Error{Kind: cloud.Throttled, After: time.Second, Err: fmt.Errorf("group %s can't be scaled down before EC2 describes its member %s", s.name, m.id)}
 		}
 		ids = append(ids, m.id)
 	}

@@ -79,7 +79,7 @@ func (p *Provider) checkPermissions(ctx context.Context, r *nodeclass.Resolved) 
 			case strings.HasPrefix(code, "InvalidParameterValue") && strings.Contains(err.Error(), "nstance"), strings.Contains(code, "InvalidIamInstanceProfile"):
 				if strings.Contains(strings.ToLower(err.Error()), "profile") {
 					if r.Spec.Role != "" { // it has just been made, and EC2 hears of that some seconds later
-						return model.Condition{}, awsapi.NotReadyError("class status", r.Name, "EC2 does not know instance profile %s of spec.role %s yet: %s; it is asked again", r.Profile, r.Spec.Role, awsapi.ReadableError(err))
+						return model.Condition{}, awsapi.NotReadyError("class status", r.Name, "EC2 does not find instance profile %s of spec.role %s yet: %s; trying again", r.Profile, r.Spec.Role, awsapi.ReadableError(err))
 					}
 					return nodeclass.FalseCondition(awsv1.ReasonInstanceProfileNotFound, fmt.Sprintf("spec.instanceProfile: %s: %s; create it or name another", r.Profile, awsapi.ReadableError(err))), nil
 				}

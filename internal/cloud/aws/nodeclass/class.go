@@ -50,7 +50,7 @@ func Read(op string, c cloud.NodeClass) (*Class, error) {
 	if out.Family == "" {
 		for i, t := range out.Spec.AMISelectorTerms {
 			if t.Alias != "" {
-				return nil, awsapi.NotReadyError(op, c.Name, "EC2NodeClass %s: spec.amiSelectorTerms[%d].alias: %q is of no known family; use al2, al2023, bottlerocket, windows2019, windows2022 or windows2025", c.Name, i, t.Alias)
+				return nil, awsapi.NotReadyError(op, c.Name, "EC2NodeClass %s: spec.amiSelectorTerms[%d].alias: %q has an unknown family; use al2, al2023, bottlerocket, windows2019, windows2022 or windows2025", c.Name, i, t.Alias)
 			}
 		}
 		return nil, awsapi.NotReadyError(op, c.Name, "EC2NodeClass %s: spec.amiFamily: missing, and no amiSelectorTerm is an alias; set one of them", c.Name)

@@ -105,7 +105,7 @@ func (cr *Resolver) DeleteProfile(ctx context.Context, c *Class) error {
 		return awsapi.ExplainDenied("instance profile "+name, err)
 	}
 	if !cr.bearsClassTags(c, res.InstanceProfile.Tags) {
-		cr.aws.Log.Warn("an instance profile has the name that a node class needs, but other tags: left unchanged", "instanceProfile", name, "nodeClass", c.Name)
+		cr.aws.Log.Warn("the instance profile of a node class exists with other tags, and is left unchanged", "instanceProfile", name, "nodeClass", c.Name)
 		return nil
 	}
 	for _, r := range res.InstanceProfile.Roles {

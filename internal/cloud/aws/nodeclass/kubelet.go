@@ -243,7 +243,7 @@ func (x expression) quoted() string {
 func (x expression) disabledText() string {
 	what, instead := "is a CEL expression", "a number"
 	if x.key != "" {
-		what, instead = "is no quantity, so it is taken for a CEL expression", "a quantity such as 100m or 500Mi"
+		what, instead = "is not a quantity, so it is treated as a CEL expression", "a quantity such as 100m or 500Mi"
 	}
 	return fmt.Sprintf("%s: %s %s, and feature gate NodeClassCEL is off. Write %s, or turn the gate on with AWS_FEATURE_GATES=NodeClassCEL=true", x.path(), x.quoted(), what, instead)
 }
