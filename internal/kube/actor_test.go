@@ -599,7 +599,7 @@ func TestPodPolicy(t *testing.T) {
 				t.Fatalf("as administrator, to know that the patch is a good one: %v", err)
 			}
 			err = patched(p.us, c.patch)
-			const says = "dovetail-pod-updates' denied request: dovetail may change nothing of a pod but add tolerations of dovetail.sh/reserved"
+			const says = "dovetail-pod-updates' denied request: dovetail may only add tolerations of dovetail.sh/reserved"
 			if err == nil || !strings.Contains(err.Error(), says) {
 				t.Fatalf("got %v, want a refusal that says %q", err, says)
 			}

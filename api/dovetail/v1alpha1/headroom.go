@@ -236,7 +236,7 @@ type HeadroomLimits struct {
 	// +optional
 	Resources corev1.ResourceList `json:"resources,omitempty"`
 
-	// DollarsPerHour is the maximum hourly cost of nodes for held capacity at catalog prices, such as "12.50".
+	// DollarsPerHour is the maximum hourly cost of nodes for held capacity at list prices, such as "12.50".
 	//
 	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]{1,6})?$`
 	// +kubebuilder:validation:MaxLength=16
@@ -273,7 +273,7 @@ type HeadroomStatus struct {
 	// +optional
 	Held int32 `json:"held"`
 
-	// HeldDollarsPerHour is the hourly cost of held capacity at catalog prices. Empty if the price is unknown.
+	// HeldDollarsPerHour is the hourly cost of held capacity at list prices. Empty if the price is unknown.
 	//
 	// +optional
 	HeldDollarsPerHour string `json:"heldDollarsPerHour,omitempty"`
@@ -377,7 +377,7 @@ type HeadroomRecord struct {
 	// spikes that was not avoided.
 	SparedPodMinutes int64 `json:"sparedPodMinutes"`
 	WaitedPodMinutes int64 `json:"waitedPodMinutes"`
-	// IdlePodMinutes is unused held capacity; Dollars is its cost at catalog prices.
+	// IdlePodMinutes is unused held capacity; Dollars is its cost at list prices.
 	IdlePodMinutes int64  `json:"idlePodMinutes"`
 	Dollars        string `json:"dollars,omitempty"`
 }
