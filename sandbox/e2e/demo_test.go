@@ -167,12 +167,12 @@ func TestDemoLeavesOthersAlone(t *testing.T) {
 	t.Parallel()
 	s := newShow(t)
 	s.run("", "up", "--no-manifests")
-	if out, status, _ := s.try("", "demo", "--fast"); status != 1 || !strings.Contains(out, "a sandbox runs in "+string(s.dir)+" already") {
+	if out, status, _ := s.try("", "demo", "--fast"); status != 1 || !strings.Contains(out, "a sandbox is already running in "+string(s.dir)) {
 		t.Errorf("demo beside a running sandbox: exit status %d\n%s", status, out)
 	}
 	s.run("", "status")
 	s.run("", "down", "--keep")
-	if out, status, _ := s.try("", "demo", "--fast"); status != 1 || !strings.Contains(out, "holds the data of an earlier sandbox") {
+	if out, status, _ := s.try("", "demo", "--fast"); status != 1 || !strings.Contains(out, "contains the data of an earlier sandbox") {
 		t.Errorf("demo on kept data: exit status %d\n%s", status, out)
 	}
 	if !s.dir.HasData() {

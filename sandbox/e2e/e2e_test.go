@@ -453,7 +453,7 @@ func TestDeadSupervisor(t *testing.T) {
 	s.run("", "kubectl", "create", "configmap", "kept", "--from-literal=a=b")
 	s.kill(s.state().Supervisor)
 	s.noProcess()
-	if out := s.run("", "up", "--no-manifests"); !strings.Contains(out, "going on with the data of an earlier run") {
+	if out := s.run("", "up", "--no-manifests"); !strings.Contains(out, "using the data of an earlier run") {
 		t.Errorf("up does not say that it goes on with old data:\n%s", out)
 	}
 	s.run("", "kubectl", "get", "configmap", "kept")

@@ -44,24 +44,23 @@ func newDemo(resolve func() (dir plane.Dir, own bool, err error)) *cobra.Command
 	command := &cobra.Command{
 		Use:   "demo",
 		Short: "Show a workload that grows and shrinks, and nodes launched and removed",
-		Long: `Start a sandbox with one ` + demoBase + ` that Dovetail does not own, scale a
-Deployment from 1 to 30 replicas, to 10 and down to none, and show at each step
-what happened when, which nodes there are, what they cost, how full they are and
-what consolidation saved. In the end the sandbox is stopped. It takes about a
-minute and a half.
+		Long: `Start a sandbox with one ` + demoBase + ` that Dovetail does not manage, scale a
+Deployment from 1 to 30 replicas, to 10 and to 0, and show for each step the
+timeline, the nodes with their cost and utilization, and the savings by
+consolidation. At the end, the sandbox is stopped. It takes about 90 seconds.
 
-The sandbox is one of its own: the directory demo beside that of "up", or --dir
-or $DOVETAIL_SANDBOX_DIR. The exit status is 0 when no launched node is left at the
+The demo uses a separate sandbox: directory demo next to that of "up", or --dir
+or $DOVETAIL_SANDBOX_DIR. The exit status is 0 if no launched node is left at the
 end, and 1 otherwise.`,
 		Example: `  dovetail-sandbox demo
 
-  # leave the sandbox up at the end, to play on with kubectl
+  # keep the sandbox running at the end, to continue with kubectl
   dovetail-sandbox demo --keep
 
-  # the same on a simulated AWS, by an EC2NodeClass
+  # the same on a simulated AWS, with an EC2NodeClass
   dovetail-sandbox demo --cloud aws
 
-  # on two Auto Scaling groups of it, and then on these and an EC2NodeClass
+  # with two Auto Scaling groups, then with these and an EC2NodeClass
   dovetail-sandbox demo --cloud aws --groups
   dovetail-sandbox demo --cloud aws --groups=both
 
@@ -106,7 +105,7 @@ end, and 1 otherwise.`,
 	flags.DurationVar(&options.Boot, "boot", 8*time.Second, "Mean boot time: from the launch of a simulated instance until its node registers")
 	flags.DurationVar(&options.Pull, "pull", time.Second, "Mean time from binding a pod until it runs, with a variation of a fifth")
 	flags.StringVar(&options.Cloud, "cloud", plane.CloudKwok, "Cloud provider: kwok, or aws (EC2NodeClass on a simulated AWS)")
-	flags.StringVar(&source, "groups", "", "With --cloud aws: launch in two Auto Scaling groups only, or with --groups=both in these and an EC2NodeClass")
+	flags.StringVar(&source, "groups", "", "With --cloud aws: launch nodes in two Auto Scaling groups only, or with --groups=both in these and with an EC2NodeClass")
 	flags.Lookup("groups").NoOptDefVal = string(demo.Groups)
 	flags.BoolVar(&fast, "fast", false, "Boot and start without delay unless --boot or --pull is set, and consolidate sooner")
 	flags.BoolVar(&keep, "keep", false, "Keep the sandbox running at the end")
@@ -131,7 +130,7 @@ func perform(dir plane.Dir, own, keep bool, options plane.Options, pace demo.Opt
 	defer func() { _ = leash.Close() }()
 	state, err := supervise.Read(dir)
 	if err == nil && state == nil {
-		err = fmt.Errorf("the sandbox in %s went as soon as it was up; its logs are in %s", dir, filepath.Dir(dir.Log("supervisor")))
+		err = fmt.Errorf("the sandbox in %s stopped immediately after it started; its logs are in %s", dir, filepath.Dir(dir.Log("supervisor")))
 	}
 	if err == nil {
 		fmt.Println()
@@ -157,7 +156,7 @@ func perform(dir plane.Dir, own, keep bool, options plane.Options, pace demo.Opt
 		return errors.Join(err, downErr)
 	}
 	if err == nil {
-		fmt.Printf("\nTo play on, leave the sandbox up: `%s`, and then for example\n  %s\n",
+		fmt.Printf("\nTo keep the sandbox running: `%s`. Then, for example:\n  %s\n",
 			hintDemo(dir, own), hint(dir, "kubectl scale deployment inflate --replicas 30"))
 	}
 	return err
@@ -167,7 +166,7 @@ func perform(dir plane.Dir, own, keep bool, options plane.Options, pace demo.Opt
 func takeDemo(dir plane.Dir, own bool) (*os.File, error) {
 	lock, err := supervise.Acquire(dir)
 	if errors.Is(err, supervise.ErrLocked) {
-		return nil, fmt.Errorf("a sandbox runs in %s already, and the demo wants one of its own: stop it with `%s`, or give the demo another directory with --dir",
+		return nil, fmt.Errorf("a sandbox is already running in %s, and the demo needs a separate one: stop it with `%s`, or set another directory with --dir",
 			dir, hint(dir, "down"))
 	}
 	if err != nil {
@@ -185,13 +184,13 @@ func takeDemo(dir plane.Dir, own bool) (*os.File, error) {
 		}
 		return lock, nil
 	}
-	return nil, errors.Join(lock.Close(), fmt.Errorf("%s holds the data of an earlier sandbox, and the demo wants a fresh one: remove them with `%s`, or give the demo another directory with --dir",
+	return nil, errors.Join(lock.Close(), fmt.Errorf("%s contains the data of an earlier sandbox, and the demo needs a new one: remove them with `%s`, or set another directory with --dir",
 		dir, hint(dir, "down")))
 }
 
 func playOn(dir plane.Dir) {
 	fmt.Printf(`
-The sandbox stays up. Play on:
+The sandbox keeps running. To continue:
   %s
   %s
   %s

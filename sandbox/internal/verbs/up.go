@@ -52,17 +52,17 @@ func newUp(resolve func() (plane.Dir, error)) *cobra.Command {
 cloud and Dovetail's controller. It returns when all of them answer, and leaves
 them running; "down" stops them. Ctrl-C while it starts stops everything.
 
-A sandbox that was stopped with "down --keep" comes up with the data it had.`,
+A sandbox that was stopped with "down --keep" starts with its previous data.`,
 		Example: `  # a cluster that Dovetail scales, with machines that boot as slowly as real ones
   dovetail-sandbox up
 
-  # no waiting for machines and images, and one node that Dovetail doesn't own
+  # no waiting for machines and images, and one node that Dovetail does not manage
   dovetail-sandbox up --boot 0 --pull 0 --base m5.large
 
   # the same against a simulated AWS: EC2NodeClasses, fleets, interruptions
   dovetail-sandbox up --cloud aws
 
-  # and with two Auto Scaling groups, which become NodePools by themselves
+  # and with two Auto Scaling groups, for which Dovetail creates NodePools
   dovetail-sandbox up --cloud aws --groups
 
   # with Kubernetes' own kubelet on each machine instead of kwok
@@ -103,9 +103,9 @@ A sandbox that was stopped with "down --keep" comes up with the data it had.`,
 	flags.StringVar(&options.Base, "base", "", "Instance type of one additional node that Dovetail does not manage, for example m5.large")
 	flags.Int64Var(&options.Seed, "seed", 1, "Seed of random boot and pull times")
 	flags.StringVar(&options.Cloud, "cloud", plane.CloudKwok, "Cloud provider: kwok (KWOKNodeClass), or aws (EC2NodeClass on a simulated AWS)")
-	flags.StringVar(&options.Groups, "groups", "", `with --cloud aws: make two Auto Scaling groups and have the controller find them, by
-the tags k8s.io/cluster-autoscaler/enabled and .../sandbox; --groups=FILE makes
-those of a list in YAML, each as in sandbox/internal/plane/groups.yaml`)
+	flags.StringVar(&options.Groups, "groups", "", `With --cloud aws: create two Auto Scaling groups, which the controller discovers by
+tags k8s.io/cluster-autoscaler/enabled and .../sandbox. --groups=FILE creates the
+groups of a YAML list, in the format of sandbox/internal/plane/groups.yaml`)
 	flags.Lookup("groups").NoOptDefVal = plane.OwnGroups
 	flags.IntVar(&options.Replicas, "replicas", 1, "Number of controllers. More than one use leader election")
 	flags.IntVar(&options.ManagerQPS, "controller-manager-qps", plane.FastManager, "Maximum requests per second of kube-controller-manager. Its own default is 20:\na Deployment of 1,000 pods is then created in 48 s")
@@ -126,7 +126,7 @@ those of a list in YAML, each as in sandbox/internal/plane/groups.yaml`)
 // noArgs refuses arguments; one behind --groups was meant as its value.
 func noArgs(command *cobra.Command, args []string) error {
 	if groups := command.Flags().Lookup("groups"); len(args) > 0 && groups.Changed && groups.Value.String() == groups.NoOptDefVal {
-		return fmt.Errorf("unknown argument %q; the value of --groups stands behind an equals sign: --groups=%s", args[0], args[0])
+		return fmt.Errorf("unknown argument %q; set the value of --groups with an equals sign: --groups=%s", args[0], args[0])
 	}
 	return cobra.NoArgs(command, args)
 }
@@ -182,7 +182,7 @@ func check(o *plane.Options) error {
 			err = errors.New("is a directory")
 		}
 		if err != nil && *file.flag == "--dovetail" {
-			return fmt.Errorf("no dovetail binary at %s: build it with `make build`, or say where it is with --dovetail PATH", abs)
+			return fmt.Errorf("no dovetail binary at %s: build it with `make build`, or set its path with --dovetail PATH", abs)
 		}
 		if err != nil {
 			return fmt.Errorf("%s %s: %w", *file.flag, abs, err)
@@ -207,7 +207,7 @@ func up(dir plane.Dir, options plane.Options, said func(flag string) bool) error
 	}
 	kept := dir.HasData()
 	if kept {
-		fmt.Printf("going on with the data of an earlier run in %s\n", dir)
+		fmt.Printf("using the data of an earlier run in %s\n", dir)
 	}
 	leash, err := launch(dir, options, lock)
 	if err != nil {
@@ -274,7 +274,7 @@ func otherOptions(dir plane.Dir, want, have plane.Options, said func(flag string
 	if len(differ) == 0 {
 		return nil
 	}
-	return fmt.Errorf("it keeps the options that it was started with; not taken: %s. Stop it with `%s`, or start another with --dir DIR",
+	return fmt.Errorf("the running sandbox keeps its options; ignored: %s. Stop it with `%s`, or start another with --dir DIR",
 		strings.Join(differ, ", "), hint(dir, "down"))
 }
 
@@ -284,12 +284,12 @@ func reportDead(dir plane.Dir, state *supervise.State) error {
 	for _, child := range dead {
 		exit := child.Exit
 		if child.State == supervise.Running {
-			exit = "its end was not recorded"
+			exit = "its exit was not recorded"
 		}
 		fmt.Fprintf(os.Stderr, "\n%s\n", supervise.DeathReport(child.Name, exit, child.Log))
 	}
 	if len(dead) > 0 {
-		fmt.Fprintf(os.Stderr, "\nstart afresh with `%s` and `%s`\n", hint(dir, "down"), hint(dir, "up"))
+		fmt.Fprintf(os.Stderr, "\nstart over with `%s` and `%s`\n", hint(dir, "down"), hint(dir, "up"))
 		return errQuiet
 	}
 	return nil
@@ -307,7 +307,7 @@ func clearLeftovers(dir plane.Dir) error {
 		if !child.Alive() {
 			continue
 		}
-		fmt.Printf("ending %s (process %d), left over from an earlier run\n", child.Name, child.PID)
+		fmt.Printf("terminating %s (process %d), left over from an earlier run\n", child.Name, child.PID)
 		if err := child.Kill(); err != nil {
 			return err
 		}
@@ -390,7 +390,7 @@ func launch(dir plane.Dir, options plane.Options, lock *os.File) (*os.File, erro
 				if stopped {
 					return nil, exitError{errQuiet, interrupted}
 				}
-				return nil, fmt.Errorf("the supervisor ended early (%v); the end of %s:\n%s", err, dir.Log("supervisor"), supervise.LogTail(dir.Log("supervisor"), 15))
+				return nil, fmt.Errorf("the supervisor exited early (%v); the last lines of %s:\n%s", err, dir.Log("supervisor"), supervise.LogTail(dir.Log("supervisor"), 15))
 			case event.Up && !stopped:
 				fmt.Printf("the sandbox is up after %.1fs\n", event.Elapsed.Seconds())
 				return leash, nil
@@ -452,7 +452,7 @@ func newSupervise(resolve func() (plane.Dir, error)) *cobra.Command {
 			return superviseUntilTold(dir, options)
 		},
 	}
-	command.Flags().StringVar(&encoded, "options", "{}", "what up was told, as JSON")
+	command.Flags().StringVar(&encoded, "options", "{}", "Options of up, as JSON")
 	return command
 }
 
