@@ -110,6 +110,9 @@ func readKubeletConfig(raw []byte) (*KubeletConfig, error) {
 			}
 		}
 	}
+	if err := checkKubeletFields(raw, k.fields); err != nil {
+		return nil, err
+	}
 	return k, nil
 }
 
