@@ -64,6 +64,17 @@ func FuzzUserData(f *testing.F) {
 	})
 }
 
+// TestEncodedParts: parts of MIME multipart in base64 and quoted-printable are decoded.
+func TestEncodedParts(t *testing.T) {
+	const own = "Content-Type: multipart/mixed; boundary=B\nMIME-Version: 1.0\n\n" +
+		"--B\nContent-Type: text/x-shellscript\nContent-Transfer-Encoding: base64\n\nIyEvYmluL2Jhc2gKZWNobyAx\nCg==\n" +
+		"--B\nContent-Type: text/x-shellscript\nContent-Transfer-Encoding: quoted-printable\n\n#!/bin/bash\na=3D1\n--B--\n"
+	list, err := readParts(own)
+	if err != nil || len(list) != 2 || list[0].body != "#!/bin/bash\necho 1\n" || list[1].body != "#!/bin/bash\na=1" {
+		t.Errorf("%q, %v", list, err)
+	}
+}
+
 // TestReservedByEviction: what must stay free is taken off allocatable by evictionHard alone, and 100% switches a signal off.
 func TestReservedByEviction(t *testing.T) {
 	capacity := model.Resources{4000, 16 << 30, 20 << 30, 110}
@@ -78,10 +89,10 @@ func TestReservedByEviction(t *testing.T) {
 	memory, storage := reserved(`{"evictionHard":{"memory.available":"0","nodefs.available":"0"}}`)
 	for spec, more := range map[string][2]int64{
 		`{}`: {100 << 20, 2 << 30},
-		`{"evictionHard":{"memory.available":"25%","nodefs.available":"1Gi"}}`:                  {4 << 30, 1 << 30},
-		`{"evictionHard":{"memory.available":"100%","nodefs.available":"100%"}}`:                {0, 0},
-		`{"evictionSoft":{"memory.available":"25%","nodefs.available":"50%"}}`:                  {100 << 20, 2 << 30},
-		`{"evictionHard":{"memory.available":"1Gi"},"evictionSoft":{"memory.available":"2Gi"}}`: {1 << 30, 2 << 30},
+		`{"evictionHard":{"memory.available":"25%","nodefs.available":"1Gi"}}`:                                                                      {4 << 30, 1 << 30},
+		`{"evictionHard":{"memory.available":"100%","nodefs.available":"100%"}}`:                                                                    {0, 0},
+		`{"evictionSoft":{"memory.available":"25%"},"evictionSoftGracePeriod":{"memory.available":"1m"}}`:                                           {100 << 20, 2 << 30},
+		`{"evictionHard":{"memory.available":"1Gi"},"evictionSoft":{"memory.available":"2Gi"},"evictionSoftGracePeriod":{"memory.available":"1m"}}`: {1 << 30, 2 << 30},
 	} {
 		if m, s := reserved(spec); m-memory != more[0] || s-storage != more[1] {
 			t.Errorf("%s: %d bytes of memory and %d of storage must stay free, want %v", spec, m-memory, s-storage, more)
@@ -92,11 +103,27 @@ func TestReservedByEviction(t *testing.T) {
 // TestKubeletMistakes: an error names the field, the value and what is accepted.
 func TestKubeletMistakes(t *testing.T) {
 	for spec, want := range map[string]string{
-		`{"systemReserved":{"memory":1}}`:              `spec.kubelet.systemReserved.memory: 1: need a string; write it in quotes`,
-		`{"kubeReserved":["cpu"]}`:                     `spec.kubelet.kubeReserved: need a map of names to quantities, found ["cpu"]`,
-		`{"systemReserved":{"memory":"-1Gi"}}`:         `spec.kubelet.systemReserved.memory: "-1Gi": must not be negative`,
-		`{"evictionHard":{"memory.available":"-1Gi"}}`: `spec.kubelet.evictionHard.memory.available: "-1Gi": must not be negative`,
-		`{"evictionHard":{"memory.available":"120%"}}`: `spec.kubelet.evictionHard.memory.available: "120%": need a quantity or a percentage from 0% to 100%`,
+		`{"systemReserved":{"memory":1}}`:                       `spec.kubelet.systemReserved.memory: 1: need a string; write it in quotes`,
+		`{"kubeReserved":["cpu"]}`:                              `spec.kubelet.kubeReserved: need a map of names to quantities, found ["cpu"]`,
+		`{"systemReserved":{"memory":"-1Gi"}}`:                  `spec.kubelet.systemReserved.memory: "-1Gi": must not be negative`,
+		`{"evictionHard":{"memory.available":"-1Gi"}}`:          `spec.kubelet.evictionHard.memory.available: "-1Gi": must not be negative`,
+		`{"evictionHard":{"memory.available":"120%"}}`:          `spec.kubelet.evictionHard.memory.available: "120%": need a quantity or a percentage from 0% to 100%`,
+		`{"maxpods":110}`:                                       `spec.kubelet.maxpods: no field of the kubelet's configuration; write it maxPods`,
+		`{"maxPods":"vcpus * 10","maxPodz":1}`:                  `spec.kubelet.maxPodz: no field of the kubelet's configuration (unknown field "maxPodz")`,
+		`{"logging":{"format":"json","verbose":3}}`:             `spec.kubelet.logging: no field of the kubelet's configuration (unknown field "logging.verbose")`,
+		`{"imageGCHighThresholdPercent":"80"}`:                  `spec.kubelet.imageGCHighThresholdPercent: "80": need a value of type int32, found a string`,
+		`{"seccompDefault":"yes"}`:                              `spec.kubelet.seccompDefault: "yes": need a value of type bool, found a string`,
+		`{"imageMinimumGCAge":"soon"}`:                          `spec.kubelet.imageMinimumGCAge: "soon": time: invalid duration "soon"`,
+		`{"imageGCHighThresholdPercent":120}`:                   `spec.kubelet.imageGCHighThresholdPercent: 120: need a percentage from 0 to 100`,
+		`{"imageGCHighThresholdPercent":50}`:                    `spec.kubelet.imageGCLowThresholdPercent: 80 is not below imageGCHighThresholdPercent, 50 (defaults: 80 and 85)`,
+		`{"evictionSoft":{"memory.available":"5%"}}`:            `spec.kubelet.evictionSoft.memory.available: has no grace period; add evictionSoftGracePeriod.memory.available, for example 2m`,
+		`{"evictionSoftGracePeriod":{"memory.available":"2m"}}`: `spec.kubelet.evictionSoftGracePeriod.memory.available: evictionSoft has no memory.available; add it, or remove the grace period`,
+		`{"evictionSoft":{"memory.available":"5%"},"evictionSoftGracePeriod":{"memory.available":"soon"}}`: `spec.kubelet.evictionSoftGracePeriod.memory.available: "soon": need a duration not below 0, for example 2m`,
+		`{"evictionMinimumReclaim":{"memory.available":"much"}}`:                                           `spec.kubelet.evictionMinimumReclaim.memory.available: "much": not a quantity; write a number with an optional suffix, for example 1930m, 6903Mi or 29`,
+		`{"evictionMaxPodGracePeriod":-1}`:                                                                 `spec.kubelet.evictionMaxPodGracePeriod: -1: need a number of seconds not below 0`,
+		`{"registerWithTaints":[{"key":"a","effect":"NoSchedule"}]}`:                                       `spec.kubelet.registerWithTaints: not supported, because nodes would be launched for pods that do not tolerate the taints; write them in spec.template.spec.taints of the NodePool`,
+		`{"registerNode":false}`:                                                                           `spec.kubelet.registerNode: false: instances would never join the cluster; remove it`,
+		`{"providerID":"a"}`:                                                                               `spec.kubelet.providerID: "a": each instance has its own; remove it`,
 	} {
 		if _, err := readKubeletConfig([]byte(spec)); err == nil || err.Error() != want {
 			t.Errorf("%s: %v\nwant %s", spec, err, want)

@@ -5,6 +5,7 @@ package nodeclass
 
 import (
 	"bytes"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"mime"
@@ -31,34 +32,13 @@ const (
 )
 
 // readParts are the parts of a user's own user data: of MIME multipart, or the text as one part of the kind that it
-// looks like. None for an empty text.
+// looks like. None for an empty text. A text that begins like MIME and is none is an error: as a script, none of its parts would run.
 func readParts(own string) ([]mimePart, error) {
 	if strings.TrimSpace(own) == "" {
 		return nil, nil
 	}
-	if message, err := mail.ReadMessage(strings.NewReader(strings.TrimLeft(own, "\r\n"))); err == nil {
-		kind, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
-		if err == nil && strings.HasPrefix(kind, "multipart/") {
-			var out []mimePart
-			for reader := multipart.NewReader(message.Body, params["boundary"]); ; {
-				p, err := reader.NextRawPart()
-				if err == io.EOF {
-					break
-				}
-				if err != nil {
-					return nil, fmt.Errorf("read MIME parts: %w", err)
-				}
-				body, err := io.ReadAll(p)
-				if err != nil {
-					return nil, fmt.Errorf("read MIME parts: %w", err)
-				}
-				out = append(out, mimePart{p.Header.Get("Content-Type"), string(body)})
-			}
-			if len(out) == 0 {
-				return nil, fmt.Errorf("MIME multipart without a part")
-			}
-			return out, nil
-		}
+	if message := strings.TrimLeft(own, "\r\n"); beginsLikeMIME(message) {
+		return readMultipart(message)
 	}
 	var config struct {
 		Kind string `json:"kind"`
@@ -67,6 +47,49 @@ func readParts(own string) ([]mimePart, error) {
 		return []mimePart{{kindNodeConfig, own}}, nil
 	}
 	return []mimePart{{kindScript, own}}, nil
+}
+
+// beginsLikeMIME reports whether a text begins with a header that MIME messages begin with.
+func beginsLikeMIME(text string) bool {
+	header, _, ok := strings.Cut(text, ":")
+	return ok && (strings.EqualFold(header, "MIME-Version") || strings.EqualFold(header, "Content-Type"))
+}
+
+// readMultipart reads MIME multipart. Parts in base64 or quoted-printable are decoded.
+func readMultipart(text string) (out []mimePart, err error) {
+	message, err := mail.ReadMessage(strings.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("its MIME header can't be read (an empty line must follow it): %w", err)
+	}
+	kind, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("its MIME header Content-Type %q can't be read: %w", message.Header.Get("Content-Type"), err)
+	case !strings.HasPrefix(kind, "multipart/"):
+		return nil, fmt.Errorf("its MIME header has Content-Type %q; use multipart/mixed with a boundary", kind)
+	}
+	for reader := multipart.NewReader(message.Body, params["boundary"]); ; {
+		p, err := reader.NextPart()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read MIME parts: %w", err)
+		}
+		var text io.Reader = p // quoted-printable is decoded by it
+		if strings.EqualFold(p.Header.Get("Content-Transfer-Encoding"), "base64") {
+			text = base64.NewDecoder(base64.StdEncoding, p)
+		}
+		body, err := io.ReadAll(text)
+		if err != nil {
+			return nil, fmt.Errorf("read MIME parts: %w", err)
+		}
+		out = append(out, mimePart{p.Header.Get("Content-Type"), string(body)})
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("MIME multipart without a part between its boundaries %q", params["boundary"])
+	}
+	return out, nil
 }
 
 // writeMultipart writes MIME multipart user data.
