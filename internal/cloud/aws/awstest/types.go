@@ -79,6 +79,9 @@ func instanceType(t *catalog.Type) shapes.EC2InstanceTypeInfo {
 		},
 		BurstablePerformanceSupported: new(label("instance-category") == "t"), SupportedBootModes: []string{"legacy-bios", "uefi"},
 	}
+	if slices.Contains([]string{"c8i", "m8i", "r8i"}, label("instance-family")) {
+		info.ProcessorInfo.SupportedFeatures = []string{"nested-virtualization"}
+	}
 	if arch == "arm64" {
 		info.SupportedBootModes = []string{"uefi"}
 	}

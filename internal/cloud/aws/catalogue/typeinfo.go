@@ -37,8 +37,13 @@ type TypeInfo struct {
 	Addresses         int64 // an interface
 	ExtendedResources map[string]int64
 	Enclaves          bool
-	Spot              bool
-	OnDemand          bool
+
+	NestedVirtualization bool
+	PlacementStrategies  []string // of placement groups that it can be launched in; empty: EC2 does not say
+	CardInterfaces       []int64  // network interfaces, by the index of the network card; empty: EC2 does not say
+
+	Spot     bool
+	OnDemand bool
 }
 
 // readTypeInfo reads EC2's description of a type; nil for a type that no Linux or Windows node can be of.
@@ -60,6 +65,12 @@ func readTypeInfo(in *types.InstanceTypeInfo, region string) *TypeInfo {
 	}
 	t.CPUs, t.MemoryMiB = int64(awsapi.Deref(in.VCpuInfo.DefaultVCpus)), awsapi.Deref(in.MemoryInfo.SizeInMiB)
 	t.Enclaves = in.NitroEnclavesSupport == types.NitroEnclavesSupportSupported
+	t.NestedVirtualization = slices.Contains(in.ProcessorInfo.SupportedFeatures, types.SupportedAdditionalProcessorFeatureNestedVirtualization)
+	if p := in.PlacementGroupInfo; p != nil {
+		for _, s := range p.SupportedStrategies {
+			t.PlacementStrategies = append(t.PlacementStrategies, string(s))
+		}
+	}
 	for _, u := range in.SupportedUsageClasses {
 		t.Spot = t.Spot || u == types.UsageClassTypeSpot
 		t.OnDemand = t.OnDemand || u == types.UsageClassTypeOnDemand
@@ -153,6 +164,9 @@ func (t *TypeInfo) readNetwork(in *types.NetworkInfo, l model.Labels) {
 	t.ENIs, t.Addresses = int64(awsapi.Deref(in.MaximumNetworkInterfaces)), int64(awsapi.Deref(in.Ipv4AddressesPerInterface))
 	baseline := 0.0
 	for _, c := range in.NetworkCards {
+		if at := int(awsapi.Deref(c.NetworkCardIndex)); c.MaximumNetworkInterfaces != nil && at == len(t.CardInterfaces) { // EC2 lists them by index
+			t.CardInterfaces = append(t.CardInterfaces, int64(*c.MaximumNetworkInterfaces))
+		}
 		baseline += awsapi.Deref(c.BaselineBandwidthInGbps)
 		if in.DefaultNetworkCardIndex != nil && awsapi.Deref(c.NetworkCardIndex) == *in.DefaultNetworkCardIndex && c.MaximumNetworkInterfaces != nil {
 			t.ENIs = int64(*c.MaximumNetworkInterfaces)

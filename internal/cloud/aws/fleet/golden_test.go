@@ -88,6 +88,7 @@ func goldenAccount(t *testing.T, spec awsv1.EC2NodeClassSpec, change ...func(*aw
 		Zones: map[string][]string{}, SpotMicro: map[string]int64{},
 		OnDemandMicro: map[string]int64{"c5.xlarge": 192_000, "g5.xlarge": 1_123_000, "m5d.large": 126_000, "m6g.large": 86_000, "p5.48xlarge": 55_040_000},
 	}
+	g.Types[0].NestedVirtualization = true
 	g.Types[2].LocalGB = 75
 	for i, m := range g.Types {
 		g.Zones[m.Name] = []string{"eu-west-1a", "eu-west-1b"}

@@ -146,14 +146,14 @@ func (p *Provider) prepareRequest(r *nodeclass.Resolved, o *offering.Set, req cl
 }
 
 // nextOptions are the options to try now: of the first capacity type that has some which are not known to be
-// unavailable; none: all are.
+// unavailable, see withoutBareMetal; none: all are.
 func (p *Provider) nextOptions(l *claimLaunch, req *cloud.LaunchRequest) []offering.Option {
 	for _, step := range splitByCapacityType(l.Options) {
 		left := slices.DeleteFunc(slices.Clone(step), func(c offering.Option) bool {
 			return slices.Contains(l.Unavailable, c.Key()) || req.IsUnavailable(c.Key(), "") || p.quotas.Find(c.Offering.CapacityType, c.Name, c.CPUs) != ""
 		})
 		if len(left) > 0 {
-			return left
+			return withoutBareMetal(left, req.Requirements)
 		}
 	}
 	return nil

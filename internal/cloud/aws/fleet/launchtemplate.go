@@ -148,6 +148,8 @@ func networkInterfaces(spec *awsv1.EC2NodeClassSpec, groups []string, efa int64,
 			if len(list) == 1 {
 				o.AssociatePublicIpAddress = spec.AssociatePublicIPAddress // EC2 takes it with one interface only
 			}
+		}
+		if n.InterfaceType != awsv1.InterfaceTypeEFAOnly {
 			if ipv6 {
 				o.Ipv6PrefixCount = spec.IPPrefixCount
 			} else {

@@ -95,20 +95,21 @@ func (p *Provider) offeringsOf(ctx context.Context, r *nodeclass.Resolved, rs mo
 }
 
 // buildType is an instance type as a class buys it under rules of placement, with its offerings by zone and capacity
-// type; nil where no subnet, image or price is there for it, or its kubelet's configuration is not known yet.
+// type; nil where no subnet, image or price is there for it, it does not support the class's settings, or its kubelet's configuration is not known yet.
 func (p *Provider) buildType(r *nodeclass.Resolved, cat *catalogue.Catalogue, t *catalogue.TypeInfo, rules placementRules) *offering.Type {
 	im := r.ImageForType(t)
 	kubelet := r.KubeletOn(t.Name)
-	if im == nil || kubelet == nil {
-		return nil
-	}
-	if e := r.Spec.EnclaveOptions; e != nil && e.Enabled && !t.Enclaves {
+	if im == nil || kubelet == nil || !r.Supports(t) {
 		return nil
 	}
 	spec := offering.NodeSpec{ImageID: im.ID, OS: r.OSLabel(), Family: r.Family, Kubelet: kubelet, Podless: r.PodlessENIs(p.aws.Config.ReservedENIs), Storage: r.EphemeralStorage(t), Volumes: r.BootVolumes()}
 	build := r.WindowsBuild()
+	spec.Resources = map[string]int64{}
 	if build != "" && t.Addresses > 1 {
-		spec.Resources = map[string]int64{catalogue.ResourcePrivateIPv4Address: t.Addresses - 1} // one is the node's own
+		spec.Resources[catalogue.ResourcePrivateIPv4Address] = t.Addresses - 1 // one is the node's own
+	}
+	if t.ExtendedResources[catalogue.ResourceEFA] > 0 && len(r.Spec.NetworkInterfaces) > 0 { // it has the interfaces that the class names, and no others
+		spec.Resources[catalogue.ResourceEFA] = r.EFAInterfaces()
 	}
 	out := p.types.Build(t, spec)
 	if out == nil {

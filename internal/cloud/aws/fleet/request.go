@@ -6,6 +6,7 @@ package fleet
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -57,6 +58,19 @@ func splitByCapacityType(all []offering.Option) [][]offering.Option {
 		out = append(out, by[k])
 	}
 	return out
+}
+
+// withoutBareMetal are the options of one capacity type but for bare metal, which takes ten minutes and more to boot. All of them where there are no others,
+// where a requirement has minValues, and of reserved capacity, which is paid for anyway.
+func withoutBareMetal(list []offering.Option, requirements model.Requirements) []offering.Option {
+	if list[0].Offering.CapacityType == model.Reserved || slices.ContainsFunc(requirements, func(q model.Requirement) bool { return q.MinValues > 0 }) {
+		return list
+	}
+	isMetal := func(c offering.Option) bool { return strings.Contains(c.Name, ".metal") }
+	if rest := slices.DeleteFunc(slices.Clone(list), isMetal); len(rest) > 0 {
+		return rest
+	}
+	return list
 }
 
 // request is a CreateFleet request, and what it needs and would take.

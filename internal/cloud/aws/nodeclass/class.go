@@ -77,6 +77,16 @@ func (c *Class) PodlessENIs(reserved int) int64 {
 	return n
 }
 
+// EFAInterfaces are how many interfaces for EFA spec.networkInterfaces names.
+func (c *Class) EFAInterfaces() (n int64) {
+	for _, i := range c.Spec.NetworkInterfaces {
+		if i.InterfaceType == awsv1.InterfaceTypeEFAOnly {
+			n++
+		}
+	}
+	return n
+}
+
 // OSLabel is the value of kubernetes.io/os on nodes of the class.
 func (c *Class) OSLabel() string {
 	if IsWindows(c.Family) {

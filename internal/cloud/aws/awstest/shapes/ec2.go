@@ -928,6 +928,7 @@ type EC2InstanceTypeInfo struct {
 type EC2ProcessorInfo struct {
 	SupportedArchitectures   []string `xml:"supportedArchitectures>item,omitempty"`
 	SustainedClockSpeedInGhz *float64 `xml:"sustainedClockSpeedInGhz,omitempty"`
+	SupportedFeatures        []string `xml:"supportedFeatures>item,omitempty"`
 	Manufacturer             string   `xml:"manufacturer,omitempty"`
 }
 
