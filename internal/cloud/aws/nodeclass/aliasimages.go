@@ -77,7 +77,7 @@ func aliasImages(family, version, kubernetes string) []aliasImage {
 		for _, v := range []struct {
 			arch, suffix, label string
 			wants               []model.Requirement
-		}{{"x86_64", "", "amd64", plain}, {"arm64", "", "arm64", plain}, {"x86_64", "-nvidia", "amd64", nvidia}, {"arm64", "-nvidia", "arm64", nvidia}} {
+		}{{"x86_64", "", "amd64", plain}, {"arm64", "", "arm64", plain}, {"x86_64", "", "amd64", neuron}, {"x86_64", "-nvidia", "amd64", nvidia}, {"arm64", "-nvidia", "arm64", nvidia}} {
 			add(fmt.Sprintf("/aws/service/bottlerocket/aws-k8s-%s%s/%s/%s/image_id", kubernetes, v.suffix, v.arch, version), v.label, v.wants)
 		}
 	default: // Windows

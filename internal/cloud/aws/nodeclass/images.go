@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
@@ -98,7 +99,7 @@ func (cr *Resolver) findImages(ctx context.Context, c *Class, kubernetes string)
 		return out, nil
 	}
 	for i, t := range terms {
-		in := &ec2.DescribeImagesInput{}
+		in := &ec2.DescribeImagesInput{IncludeDeprecated: sdk.Bool(true)} // they are launched as ever
 		switch {
 		case t.ID != "":
 			in.Filters = []types.Filter{awsapi.NewFilter("image-id", t.ID)}
@@ -184,7 +185,7 @@ func (cr *Resolver) findAliasImages(ctx context.Context, family, version, kubern
 		}
 	}
 	known := map[string]Image{}
-	pages := ec2.NewDescribeImagesPaginator(cr.aws.EC2, &ec2.DescribeImagesInput{Filters: []types.Filter{awsapi.NewFilter("image-id", wanted...)}})
+	pages := ec2.NewDescribeImagesPaginator(cr.aws.EC2, &ec2.DescribeImagesInput{IncludeDeprecated: sdk.Bool(true), Filters: []types.Filter{awsapi.NewFilter("image-id", wanted...)}})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
@@ -67,8 +68,9 @@ func (cr *Resolver) ensureProfile(ctx context.Context, c *Class) (string, error)
 			profile = res.InstanceProfile
 		}
 	}
+	role := c.Spec.Role[strings.LastIndex(c.Spec.Role, "/")+1:] // IAM's calls take a role by its name, without its path
 	for _, r := range profile.Roles {
-		if awsapi.Deref(r.RoleName) == c.Spec.Role {
+		if awsapi.Deref(r.RoleName) == role {
 			return name, nil
 		}
 	}
@@ -77,7 +79,7 @@ func (cr *Resolver) ensureProfile(ctx context.Context, c *Class) (string, error)
 			return "", err
 		}
 	}
-	_, err = cr.aws.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &name, RoleName: &c.Spec.Role})
+	_, err = cr.aws.IAM.AddRoleToInstanceProfile(ctx, &iam.AddRoleToInstanceProfileInput{InstanceProfileName: &name, RoleName: &role})
 	switch awsapi.ErrorCode(err) {
 	case "NoSuchEntity":
 		return "", awsapi.NewUnresolvedError(awsv1.ReasonInstanceProfileNotFound, "spec.role: %s: there is no such role in this account; create it or name another", c.Spec.Role)
