@@ -519,7 +519,7 @@ func TestGroupUnknown(t *testing.T) {
 		t.Errorf("desired %d, want 1", *g.DesiredCapacity)
 	}
 	// What waits for a hook on its way out is not ended again: its group would want one less once more.
-	again := a.providerOf(a.through(hooked{a}))
+	again := a.providerOf(a.through(hooked{a, "Terminating:Wait"}))
 	if err := again.Terminate(t.Context(), ids[1:])[0]; cloud.KindOf(err) != cloud.NotFound {
 		t.Errorf("ended again: %v, want NotFound", err)
 	}
@@ -528,8 +528,44 @@ func TestGroupUnknown(t *testing.T) {
 	}
 }
 
-// hooked is an account in which all members of groups wait for a hook to let them go.
-type hooked struct{ by http.RoundTripper }
+// TestOnlyMembersAreAdopted: an instance that EC2 knows as a group's and that its group does not count among its members, as those of a warm pool, on standby,
+// and on their way out, is no machine that a NodeClaim is made for.
+func TestOnlyMembersAreAdopted(t *testing.T) {
+	clock := &shifted{}
+	a := open(t, some(t, "m5.large"), clock, func(s *awstest.Settings) { s.GroupDelay = 10 * time.Millisecond })
+	a.define(awstest.Group{Name: "web", Min: 1, Max: 5, Desired: 1, InstanceTypes: []string{"m5.large"}, Zones: []string{"us-east-1a"}, Tags: enabled})
+	eventually(t, "a member", func() error {
+		if n := len(a.group("web").Instances); n != 1 {
+			return fmt.Errorf("%d of 1", n)
+		}
+		return nil
+	})
+	clock.ahead.Store(int64(time.Minute))
+	for state, want := range map[string]int{"InService": 1, "Pending:Wait": 1, "Standby": 0, "Warmed:Stopped": 0, "Warmed:Running": 0, "Terminating:Wait": 0, "Detaching": 0} {
+		p := a.providerOf(a.through(hooked{a, state}))
+		groupStatus(t, p, groupClass(tagged))
+		clock.ahead.Add(int64(10 * time.Minute)) // longer than a new process waits for open claims
+		list, err := p.List(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, i := range list {
+			if i.Class != "" {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%s: %d machines may be adopted, want %d", state, n, want)
+		}
+	}
+}
+
+// hooked is an account in which all members of groups are in this lifecycle state.
+type hooked struct {
+	by    http.RoundTripper
+	state string
+}
 
 func (h hooked) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := h.by.RoundTrip(r)
@@ -540,7 +576,7 @@ func (h hooked) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	body = bytes.ReplaceAll(body, []byte("<LifecycleState>InService<"), []byte("<LifecycleState>Terminating:Wait<"))
+	body = bytes.ReplaceAll(body, []byte("<LifecycleState>InService<"), []byte("<LifecycleState>"+h.state+"<"))
 	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	res.Header.Set("Content-Length", fmt.Sprint(len(body)))
 	return res, nil

@@ -189,7 +189,7 @@ func TestManagedGroupAdoption(t *testing.T) {
 			t.Errorf("%d members are known to be of a group that is replaced amid the upgrade, want 2", n)
 		}
 	}
-	if n := len(calls.lines); n != 1 { // a list asks EKS, and describes no group
+	if n := len(calls.lines); n != 2 { // a list asks EKS, and which instances are members
 		t.Errorf("%d kinds of calls to list the members: %v", n, calls.lines)
 	}
 	a.control("POST", "drained", awstest.Drain{Instance: old}, nil)

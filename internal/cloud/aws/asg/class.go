@@ -90,6 +90,7 @@ type reader struct {
 	templates     *awsapi.Cache[*types.ResponseLaunchTemplateData] // by id, or name, and version
 	managed       *awsapi.Cache[*managedGroup]                     // by cluster and managed node group
 	refreshes     *awsapi.Cache[string]                            // by group
+	memberships   *awsapi.Cache[map[string]bool]                   // by group: see memberIDs
 	architectures *awsapi.Cache[types.ArchitectureType]            // by image id
 	types         *awsapi.Cache[[]string]                          // by architecture and instance requirements
 

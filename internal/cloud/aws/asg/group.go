@@ -136,6 +136,10 @@ func readGroup(in *astypes.AutoScalingGroup) *group {
 			g.problem = "its process Launch is suspended; resume it"
 		}
 	}
+	if w := in.WarmPoolConfiguration; w != nil && w.InstanceReusePolicy != nil && awsapi.Deref(w.InstanceReusePolicy.ReuseOnScaleIn) {
+		// An instance that comes back bears the tags of the NodeClaim that it was ended for.
+		g.problem = "its warm pool takes instances back on scale-in, which is not supported; set ReuseOnScaleIn of the warm pool to false"
+	}
 	return g
 }
 

@@ -99,3 +99,21 @@ func TestDiscoveredClass(t *testing.T) {
 		}
 	}
 }
+
+// TestReusingWarmPool: nothing can be had from a group whose warm pool takes instances back on scale-in, for these bear the tags of NodeClaims that have ended.
+func TestReusingWarmPool(t *testing.T) {
+	for _, c := range []struct {
+		pool   *astypes.WarmPoolConfiguration
+		usable bool
+	}{
+		{nil, true},
+		{&astypes.WarmPoolConfiguration{}, true},
+		{&astypes.WarmPoolConfiguration{InstanceReusePolicy: &astypes.InstanceReusePolicy{ReuseOnScaleIn: sdk.Bool(false)}}, true},
+		{&astypes.WarmPoolConfiguration{InstanceReusePolicy: &astypes.InstanceReusePolicy{ReuseOnScaleIn: sdk.Bool(true)}}, false},
+	} {
+		g := readGroup(&astypes.AutoScalingGroup{AutoScalingGroupName: sdk.String("g"), LaunchTemplate: &astypes.LaunchTemplateSpecification{LaunchTemplateName: sdk.String("x")}, WarmPoolConfiguration: c.pool})
+		if g.problem == "" != c.usable || !c.usable && !strings.Contains(g.problem, "ReuseOnScaleIn") {
+			t.Errorf("%+v: problem %q", c.pool, g.problem)
+		}
+	}
+}

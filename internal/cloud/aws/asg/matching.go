@@ -300,6 +300,24 @@ func (gs *scaler) adoptableAs(m *instances.Instance) (class string, labels model
 	return class, model.Labels{model.LabelInstanceType: m.InstanceType, model.LabelZone: m.Zone, model.LabelCapacityType: m.CapacityType, model.LabelNodeGroup: m.AutoScalingGroup}
 }
 
+// groupMembers are the members of a group that count towards its desired capacity, by id, and whether they are being replaced, or may be.
+type groupMembers struct {
+	ids       map[string]bool
+	replacing bool
+}
+
+// readMembers reads the members of a group; none if they can't be read now, which the log says.
+func (gs *scaler) readMembers(ctx context.Context, group string) groupMembers {
+	ids, err := gs.reader.memberIDs(ctx, group)
+	if err != nil {
+		gs.aws.Log.Warn("group members without a NodeClaim do not get one now: the group can't be read", "group", group, "error", awsapi.ReadableError(err))
+	}
+	if len(ids) == 0 {
+		return groupMembers{}
+	}
+	return groupMembers{ids, gs.isReplacing(ctx, group)}
+}
+
 // isReplacing reports whether an instance refresh, or EKS, replaces the members of a group, or may, since nobody can tell
 // now. What those start would be taken for a node that no pod needs. What was read of that is no older than adoptAfter, and
 // so than any member that may be adopted; else nobody can tell.

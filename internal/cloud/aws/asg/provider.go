@@ -63,9 +63,9 @@ type Adoptable struct {
 }
 
 // Adoptables says so of the members of a list that are nobody's, by instance id. Of all their groups at once it is asked
-// whether members are being replaced.
+// which instances are members, and whether members are being replaced.
 func (p *Provider) Adoptables(ctx context.Context, list *instances.List) map[string]Adoptable {
-	out, groupOf, replaced := map[string]Adoptable{}, map[string]string{}, map[string]bool{}
+	out, groupOf, of := map[string]Adoptable{}, map[string]string{}, map[string]groupMembers{}
 	for i := range list.All {
 		m := &list.All[i]
 		if m.AutoScalingGroup == "" || m.ClaimUID != "" || m.Gone {
@@ -73,18 +73,22 @@ func (p *Provider) Adoptables(ctx context.Context, list *instances.List) map[str
 		}
 		class, labels := p.scaler.adoptableAs(m)
 		if late := p.scaler.lateSince(m); class != "" || !late.IsZero() {
-			out[m.ID], groupOf[m.ID], replaced[m.AutoScalingGroup] = Adoptable{Class: class, Labels: labels, GivenUp: late}, m.AutoScalingGroup, false
+			out[m.ID], groupOf[m.ID], of[m.AutoScalingGroup] = Adoptable{Class: class, Labels: labels, GivenUp: late}, m.AutoScalingGroup, groupMembers{}
 		}
 	}
-	groups := slices.Sorted(maps.Keys(replaced))
-	is := make([]bool, len(groups))
-	cloud.RunConcurrently(len(groups), func(i int) { is[i] = p.scaler.isReplacing(ctx, groups[i]) })
+	groups := slices.Sorted(maps.Keys(of))
+	read := make([]groupMembers, len(groups))
+	cloud.RunConcurrently(len(groups), func(i int) { read[i] = p.scaler.readMembers(ctx, groups[i]) })
 	for i, g := range groups {
-		replaced[g] = is[i]
+		of[g] = read[i]
 	}
 	for id, a := range out {
-		a.Replacing = replaced[groupOf[id]]
-		out[id] = a
+		if g := of[groupOf[id]]; g.ids[id] {
+			a.Replacing = g.replacing
+			out[id] = a
+		} else {
+			delete(out, id)
+		}
 	}
 	return out
 }

@@ -48,6 +48,7 @@ func newReader(a *awsapi.Account, index *instances.Index, registry *Registry) *r
 		templates:     awsapi.NewCache[*types.ResponseLaunchTemplateData](a.Clock, time.Minute),
 		managed:       awsapi.NewCache[*managedGroup](a.Clock, 30*time.Second),
 		refreshes:     awsapi.NewCache[string](a.Clock, 30*time.Second),
+		memberships:   awsapi.NewCache[map[string]bool](a.Clock, adoptAfter),
 		architectures: awsapi.NewCache[types.ArchitectureType](a.Clock, time.Hour),
 		types:         awsapi.NewCache[[]string](a.Clock, time.Hour),
 	}
@@ -127,6 +128,22 @@ func (r *reader) describeNamed(ctx context.Context, names []string) []groupAnswe
 		}
 	}
 	return out
+}
+
+// memberIDs returns the ids of the instances that count towards the desired capacity of a group. Those of its warm pool, on standby, and on their way out of it
+// are not among them, though EC2 describes them as the group's. What is returned was read adoptAfter ago at most.
+func (r *reader) memberIDs(ctx context.Context, name string) (map[string]bool, error) {
+	return r.memberships.Get(ctx, name, func(ctx context.Context) (map[string]bool, error) {
+		g, err := r.describeGroup(ctx, name)
+		if err != nil || g == nil {
+			return nil, err
+		}
+		out := map[string]bool{}
+		for _, m := range g.members {
+			out[m.id] = true
+		}
+		return out, nil
+	})
 }
 
 // describeMembers asks EC2 for the instances of a group, now. What is asked for about several groups at once is one call.

@@ -43,6 +43,7 @@ func readEvent(body string) (notice, error) {
 	}
 	var d struct {
 		InstanceID        string `json:"instance-id"`
+		MemberID          string `json:"EC2InstanceId"` // of an Auto Scaling group
 		State             string `json:"state"`
 		Service           string `json:"service"`
 		EventTypeCategory string `json:"eventTypeCategory"`
@@ -69,6 +70,11 @@ func readEvent(body string) (notice, error) {
 		if at, err := time.Parse(time.RFC3339, d.TerminationTime); err == nil {
 			n.at = at
 		}
+	case "aws.autoscaling EC2 Instance-terminate Lifecycle Action": // its group ends it when a lifecycle hook is completed, or has waited long enough
+		if d.MemberID == "" {
+			return notice{}, nil
+		}
+		n.kind, n.instances = cloud.ScheduledChange, []string{d.MemberID}
 	case "aws.ec2 EC2 Instance Rebalance Recommendation":
 		n.kind = cloud.Rebalance
 	case "aws.ec2 EC2 Instance State-change Notification":
