@@ -13,8 +13,9 @@ import (
 
 // narrowReplacements leaves to the replacements of a command only those instance types and zones with which it still
 // saves enough, whichever of them the cloud takes. Where a pool wants several values of a label kept (minValues)
-// nothing may be taken away, and the dearest choice must do; the reason says when it does not. An empty code: the
-// command saves enough.
+// nothing may be taken away, and the dearest choice must do; nor where a node group launches the node, which chooses among
+// its own instance types and capacity types itself. The reason says when the dearest choice does not save enough. An empty
+// code: the command saves enough.
 func (j *judge) narrowReplacements(cmd *Command) plan.Reason {
 	least := j.pricing.minSaving(cmd.OldMicroPerHour)
 	spare := cmd.SavingMicroPerHour() - least
@@ -26,6 +27,10 @@ func (j *judge) narrowReplacements(cmd *Command) plan.Reason {
 	worst := int64(0)
 	for i := range cmd.Replacements {
 		n := &cmd.Replacements[i]
+		if group := n.Offering.Labels[model.LabelNodeGroup]; group != "" {
+			worst += j.dearestMemberMicro(n, group)
+			continue
+		}
 		if !j.keepsChoices(n.Pool) {
 			narrowChoices(n, n.PriceMicro+int64(float64(n.PriceMicro)*share))
 		}
@@ -33,7 +38,7 @@ func (j *judge) narrowReplacements(cmd *Command) plan.Reason {
 	}
 	if cmd.OldMicroPerHour-worst < least {
 		return plan.Reason{Code: plan.DoesNotPay, Detail: plan.OfDoesNotPay{
-			Least: plan.Micro(least), Saving: plan.Micro(cmd.OldMicroPerHour - worst), AnyType: true}}
+			Least: plan.Micro(least), Saving: plan.Micro(max(0, cmd.OldMicroPerHour-worst)), AnyType: true}}
 	}
 	return plan.Reason{}
 }
@@ -67,6 +72,26 @@ func dearestChoiceMicro(n *solve.NewNode) int64 {
 	for _, t := range n.Choices {
 		for _, z := range n.Zones {
 			most = max(most, choiceMicro(n, t, z))
+		}
+	}
+	return most
+}
+
+// dearestMemberMicro is the price of the dearest machine that a node group may launch for a node of its pool, in micro-dollars an hour: of any instance type,
+// zone and capacity type that the group offers now.
+func (j *judge) dearestMemberMicro(n *solve.NewNode, group string) int64 {
+	most := n.PriceMicro
+	for i := range j.in.Pools {
+		p := &j.in.Pools[i]
+		if p.Name != n.Pool {
+			continue
+		}
+		for _, t := range p.Types {
+			for k := range t.Offerings {
+				if o := &t.Offerings[k]; o.Available && o.Labels[model.LabelNodeGroup] == group {
+					most = max(most, o.PriceMicro)
+				}
+			}
 		}
 	}
 	return most

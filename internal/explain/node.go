@@ -13,6 +13,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
+	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
 // explainNode answers for a node, by name; false: there is none.
@@ -488,8 +489,8 @@ func (ex *explanation) priceRemedy(in *disrupt.Input, u *disrupt.Candidate, e di
 		alt = plan.Alternative{}
 		describeCommand(&alt, e.Command)
 	}
-	if e.MaxNewMicroPerHour < 0 || len(alt.Machines) == 0 {
-		return nil
+	if e.MaxNewMicroPerHour < 0 || len(alt.Machines) == 0 || slices.ContainsFunc(e.Command.Replacements, func(n solve.NewNode) bool { return n.Offering.Labels[model.LabelNodeGroup] != "" }) {
+		return nil // of a node group the dearest machine that it may launch counts, and not one offering
 	}
 	most := slices.MaxFunc(alt.Machines, func(a, b plan.Machine) int {
 		return cmp.Compare(a.PriceMicro*int64(a.Count), b.PriceMicro*int64(b.Count))

@@ -226,7 +226,7 @@ type (
 		Least    Micro
 		Saving   Micro
 		OverTime bool
-		AnyType  bool // with any of the instance types that minValues keep
+		AnyType  bool // whichever of the instance types is launched that minValues keep, or that the node group chooses from
 	}
 	// OfShortLived is when a workload is expected to scale, what is saved until then, and what the disruption costs once.
 	OfShortLived struct {
@@ -368,7 +368,7 @@ func (d OfDoesNotPay) fields() Fields {
 }
 
 // anyType is what OfDoesNotPay says of AnyType.
-const anyType = " with any of the types kept by minValues"
+const anyType = ", whichever of the possible types is launched"
 
 func (OfDoesNotPay) read(f Fields) Detail {
 	d := OfDoesNotPay{}

@@ -121,7 +121,7 @@ func kept(r plan.Reason) string {
 		}
 		any := ""
 		if d.AnyType {
-			any = " with any of the types kept by minValues"
+			any = ", whichever of the possible types is launched"
 		}
 		return "the saving is too small: " + money(d.Saving) + "/h, at least " + money(d.Least) + "/h is required" + any
 	case plan.ShortLived:
