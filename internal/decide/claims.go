@@ -6,6 +6,7 @@ package decide
 import (
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide/claims"
 	"github.com/dovetail-sh/dovetail/internal/decide/landing"
 	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
@@ -69,13 +70,27 @@ func (st *step) holdingOf(c *model.Claim) (out claims.Holding, until time.Time) 
 	if held {
 		until = model.EarlierOf(until, due)
 	}
-	if held || st.isRevocable(c) || c.Reserved && h.IsForRequest() { // its command, which has evicted nobody yet, or its request sees to it
+	if held || st.isRevocable(c) || st.isBecomingHost(c) || c.Reserved && h.IsForRequest() { // its command, which has evicted nobody yet, or its request sees to it
 		out.Awaited, out.Coming = max(out.Awaited, 1), true
 	}
 	if !c.Deleting.IsZero() && c.ProviderID != "" {
 		out.Rollouts = st.rollouts.OfClaim(c, st.NodesAt(st.PositionOf(c)))
 	}
 	return out, until
+}
+
+// isBecomingHost reports whether a claim's node is being reserved for the pods of a disruption command, and the claim does not say so yet: its taint may be seen
+// first, and the time of the reservation that it was launched with is long up.
+func (st *step) isBecomingHost(c *model.Claim) bool {
+	if cluster.HostedCommand(c) != "" {
+		return false
+	}
+	for _, hosts := range st.mem.commands.hosts {
+		if _, ok := hosts[c.Name]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // endOrphans ends machines and nodes without a claim.

@@ -120,6 +120,10 @@ func (dc *disruptionCommands) advance(m *cluster.Command) {
 		dc.wakeAt(dc.Now.Add(dc.pol.SearchInterval))
 		return
 	}
+	if waits, until := dc.awaitsReplacementsOfOthers(m); waits {
+		dc.wakeAt(until)
+		return
+	}
 	ready := true
 	for _, c := range m.Candidates {
 		n := dc.NodeFor(c)
@@ -163,6 +167,60 @@ func (dc *disruptionCommands) advance(m *cluster.Command) {
 		return // pods that wait for others to end may yet need what goes
 	}
 	dc.deleteCandidates(m)
+}
+
+// mostWaitForOthers is how long a command whose own replacements are ready waits for those of others.
+const mostWaitForOthers = 30 * time.Second
+
+// awaitsReplacementsOfOthers reports whether a consolidation command waits before it closes and drains its nodes, and until when at most: a command that was
+// begun no later still waits for its replacements, so its nodes are open, and kube-scheduler may bind a pod that is evicted now to one of them. The pod would
+// move twice, and the other command, whose replacements have no place for it, would be taken back.
+func (dc *disruptionCommands) awaitsReplacementsOfOthers(m *cluster.Command) (bool, time.Time) {
+	if !nodegroups.IsConsolidation(m.Cause) {
+		return false, time.Time{}
+	}
+	until := m.Since.Add(dc.pol.CommandTimeout / 2)
+	for i, c := range m.Replacements {
+		if ready := c.Conditions[lifecycle.Initialized].Since.Add(mostWaitForOthers); i == 0 || ready.After(until) {
+			until = ready
+		}
+	}
+	var evicted []*model.Pod
+	for _, c := range m.Candidates {
+		n := dc.NodeFor(c)
+		if n == nil {
+			continue
+		}
+		if slices.Contains(n.Taints, disrupt.DisruptedTaint) {
+			return false, time.Time{} // closed already
+		}
+		for _, p := range n.Pods {
+			if dc.IsReschedulable(p) {
+				evicted = append(evicted, p)
+			}
+		}
+	}
+	if len(evicted) == 0 || !dc.Now.Before(until) {
+		return false, time.Time{}
+	}
+	for _, id := range dc.commands.IDs() {
+		if o := dc.commands.ByID[id]; o != m && !o.Since.After(m.Since) && dc.isOpenFor(o, evicted) {
+			return true, until
+		}
+	}
+	return false, time.Time{}
+}
+
+// isOpenFor reports whether a command waits for its replacements, so that its candidates are open, and one of these has free capacity for one of the pods.
+func (dc *disruptionCommands) isOpenFor(m *cluster.Command, pods []*model.Pod) bool {
+	return (len(m.Replacements) < m.Of || !m.ReplacementsReady()) && slices.ContainsFunc(m.Candidates, func(c *model.Claim) bool {
+		n := dc.NodeFor(c)
+		if n == nil || slices.Contains(n.Taints, disrupt.DisruptedTaint) {
+			return false
+		}
+		free := n.Allocatable.Sub(n.Used)
+		return slices.ContainsFunc(pods, func(p *model.Pod) bool { return p.Class.Requests.Fits(free) })
+	})
 }
 
 // isTerminatedFirst reports whether a command without replacements may delete its node though pods on it have no place before it is gone: there is
