@@ -122,6 +122,11 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 			!slices.ContainsFunc(r.Values, func(v string) bool { return v == model.OnDemand || v == model.Spot || v == model.Reserved }) {
 			fail(field+".values", fmt.Sprintf("none of %q is a capacity type; use on-demand, spot or reserved", r.Values))
 		}
+		for _, v := range spec.Requirements[i].Values {
+			if wrong := validation.IsValidLabelValue(v); len(wrong) > 0 {
+				fail(field+".values", fmt.Sprintf("%q can't be the value of a label: %s", v, wrong[0]))
+			}
+		}
 		out.Requirements = out.Requirements.With(r)
 	}
 	for i := range out.Requirements {

@@ -93,6 +93,14 @@ func Provisioner(p *karpv1alpha5.Provisioner, defaults ProvisionerDefaults) (*ka
 			came("spec.requirements without "+d[0], "spec.template.spec.requirements: "+d[0]+" In ["+d[1]+"]")
 		}
 	}
+	// What Karpenter's AWS webhook wrote into Provisioners that chose no instance types, from v0.19 on.
+	chooses := func(key string) bool { return ruled[key] }
+	if defaults.OnAWS && !slices.ContainsFunc([]string{corev1.LabelInstanceTypeStable, awsv1.LabelInstanceFamily, awsv1.LabelInstanceCategory, awsv1.LabelInstanceGeneration}, chooses) {
+		spec.Requirements = append(spec.Requirements,
+			karpv1.Requirement{Key: awsv1.LabelInstanceCategory, Operator: corev1.NodeSelectorOpIn, Values: []string{"c", "m", "r"}},
+			karpv1.Requirement{Key: awsv1.LabelInstanceGeneration, Operator: corev1.NodeSelectorOpGt, Values: []string{"2"}})
+		came("spec.requirements without instance type, family, category and generation", "spec.template.spec.requirements: "+awsv1.LabelInstanceCategory+" In [c m r], "+awsv1.LabelInstanceGeneration+" Gt [2]")
+	}
 	var owned *awsv1.EC2NodeClass
 	var unusable error
 	if s.Provider != nil {
