@@ -21,15 +21,16 @@ const assumedPool = "(any instance type)"
 // exam is an examination under way: the snapshot, what is looked up in it, and what was found out so far.
 type exam struct {
 	Input
-	plan    func(*model.Snapshot, time.Time, decide.Policy) (decide.Output, error) // approve.WhatIf
-	pools   []*model.NodePool                                                      // that may launch nodes; the assumed one if there are none
-	assumed bool
-	claims  map[string]*model.Claim    // by node name
-	hasNode map[string]bool            // by claim name
-	byName  map[string]*model.NodePool // all pools
-	prices  map[*model.Node]int64      // of nodes whose price is known
-	owners  map[string]*workload
-	list    []*workload // by subject
+	plan         func(*model.Snapshot, time.Time, decide.Policy) (decide.Output, error) // approve.WhatIf
+	pools        []*model.NodePool                                                      // that may launch nodes; the assumed one if there are none
+	assumed      bool
+	claims       map[string]*model.Claim    // by node name
+	hasNode      map[string]bool            // by claim name
+	byName       map[string]*model.NodePool // all pools
+	prices       map[*model.Node]int64      // of nodes whose price is known
+	controlPlane int                        // nodes of the control plane, which have no price here
+	owners       map[string]*workload
+	list         []*workload // by subject
 
 	today    decide.Output // for the pods that are pending, nodes whose drain is held left as they are
 	compared Compared
@@ -73,7 +74,9 @@ func newExam(in Input) *exam {
 		}
 	}
 	for _, n := range s.Nodes {
-		if price, ok := x.nodePrice(n); ok {
+		if isControlPlane(n) {
+			x.controlPlane++
+		} else if price, ok := x.nodePrice(n); ok {
 			x.prices[n] = price
 		}
 	}
@@ -94,6 +97,16 @@ func newExam(in Input) *exam {
 	}
 	x.surplus = x.surplusNodes()
 	return x
+}
+
+// isControlPlane reports whether a node runs a cluster's control plane, whose static pods no other node takes over: nobody saves by its removal.
+func isControlPlane(n *model.Node) bool {
+	for _, role := range []string{"control-plane", "master"} {
+		if _, ok := n.Labels["node-role.kubernetes.io/"+role]; ok && n.Claim == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // surplusNodes returns the nodes that static NodePools have above spec.replicas.

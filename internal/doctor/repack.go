@@ -53,7 +53,7 @@ func Compare(in Input) Compared {
 func (x *exam) compare() {
 	c := &x.compared
 	c.Assumed = x.assumed
-	c.Nodes, c.Unpriced = len(x.Snapshot.Nodes), len(x.Snapshot.Nodes)-len(x.prices)
+	c.Nodes, c.Unpriced = len(x.Snapshot.Nodes), len(x.Snapshot.Nodes)-len(x.prices)-x.controlPlane
 	for _, p := range x.prices {
 		c.NowMicro += p
 	}

@@ -93,3 +93,19 @@ func TestNodeThatTakesNothing(t *testing.T) {
 		t.Errorf("%+v, want a node with a DaemonSet's pod alone", f)
 	}
 }
+
+// TestControlPlane: nothing is saved by a node of the control plane, and no finding says that it goes. Another node without a NodePool is one.
+func TestControlPlane(t *testing.T) {
+	for role, found := range map[string]bool{"node-role.kubernetes.io/control-plane": false, "node-role.kubernetes.io/master": false, "node-role.kubernetes.io/worker": true} {
+		c := newCluster(t, 1)
+		before := c.examine()
+		c.addNode("cp", "r.16", "a", model.OnDemand, nil).Labels[role] = ""
+		r := c.examine()
+		if got := find(r, NodeWithoutPool, "node/cp") != nil; got != found {
+			t.Errorf("%s: finding %t, want %t", role, got, found)
+		}
+		if !found && (r.NowMicro != before.NowMicro || r.Unpriced != before.Unpriced) {
+			t.Errorf("%s: costs $%s with it and $%s without, %d and %d nodes of unknown price", role, model.Dollars(r.NowMicro), model.Dollars(before.NowMicro), r.Unpriced, before.Unpriced)
+		}
+	}
+}

@@ -271,7 +271,7 @@ func doctorCommand(f *doctor.Finding, c plan.Change) string {
 	case c.Field == "" && c.Op == plan.Add:
 		return "# create " + kind + " " + name
 	case c.Field == "" && kind == "node":
-		return "kubectl drain " + name + " --ignore-daemonsets && kubectl delete node " + name
+		return "kubectl drain " + name + " --ignore-daemonsets && kubectl delete node " + name + " # then terminate its instance, or lower the size of its group"
 	case c.Field == "":
 		return "kubectl " + namespace + "delete " + target
 	case kind == "node" && c.Field == "spec.unschedulable":
