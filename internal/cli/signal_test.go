@@ -53,7 +53,8 @@ func TestSignals(t *testing.T) {
 				t.Fatal(err)
 			}
 			var e *exec.ExitError
-			if err := cmd.Wait(); !errors.As(err, &e) || e.ExitCode() != c.status || out.Len() > 0 || errs.String() != c.words {
+			// On a slow machine progress is said before.
+			if err := cmd.Wait(); !errors.As(err, &e) || e.ExitCode() != c.status || out.Len() > 0 || !strings.HasSuffix(errs.String(), c.words) {
 				t.Errorf("ended with %v, wrote %q and said %q; want status %d and %q", err, out.String(), errs.String(), c.status, c.words)
 			}
 		})
