@@ -57,7 +57,7 @@ const StartTime = 5 * time.Minute
 type Policy struct {
 	LaunchTimeout       time.Duration // from creation to an instance
 	RegistrationTimeout time.Duration // from creation to a registered node; of a node group: from creation to an instance, and from there to a registered node
-	LandingTimeout      time.Duration // from an initialized node to the end of its reservation
+	LandingTimeout      time.Duration // from an initialized node, or the last pod that landed there, to the end of its reservation or booking
 	SchedulerLag        time.Duration // kube-scheduler may hear of a pod on a node this much later than of a change of the node: it watches each kind on its own
 	BindingDelay        time.Duration // kube-scheduler may bind a pod this much later than it chose the node: it sends 50 bindings a second, as set by default
 	MinDrain            time.Duration // from the deletion to the instance's termination, so that load balancers hear of it

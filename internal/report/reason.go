@@ -376,7 +376,7 @@ func notSchedulable(d plan.OfNotSchedulable) string {
 	return "the pod cannot be scheduled now"
 }
 
-// ownLimit says that a limit of the NodePool allows no more.
+// ownLimit says that a limit of the NodePool allows no more. The smallest instance type is the one with the fewest CPUs, then the cheapest.
 func ownLimit(d plan.OfLimit) string {
 	switch {
 	case d.Resource == "":

@@ -25,7 +25,7 @@ func (a *NodeTraits) Dominates(b *NodeTraits) bool {
 // IsEmpty reports whether nothing that a constraint looks at is on the node.
 func (used *Occupancy) IsEmpty() bool { return len(used.Ports) == 0 && len(used.Handles) == 0 }
 
-// Add notes what one pod of the class brings.
+// Add notes what the class's pods bring, once for each class, however many of its pods come.
 func (used *Occupancy) Add(c *Class) {
 	if !c.Occupies {
 		return
