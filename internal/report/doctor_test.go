@@ -142,7 +142,7 @@ func TestStepsKeepFlags(t *testing.T) {
 		got = append(got, s.Command)
 	}
 	want := []string{
-		"kubectl --context 'my cluster' drain n --ignore-daemonsets && kubectl --context 'my cluster' delete node n",
+		"kubectl --context 'my cluster' drain n --ignore-daemonsets && kubectl --context 'my cluster' delete node n # then terminate its instance, or lower the size of its group",
 		"dovetail plan --compare --live --context 'my cluster' --price-file p.csv --scheduler-config s.yaml",
 		"dovetail top --context 'my cluster' --price-file p.csv",
 		"dovetail plan --compare --live --context 'my cluster' --price-file p.csv --scheduler-config s.yaml",
