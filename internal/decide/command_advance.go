@@ -120,10 +120,6 @@ func (dc *disruptionCommands) advance(m *cluster.Command) {
 		dc.wakeAt(dc.Now.Add(dc.pol.SearchInterval))
 		return
 	}
-	if waits, until := dc.awaitsReplacementsOfOthers(m); waits {
-		dc.wakeAt(until)
-		return
-	}
 	ready := true
 	for _, c := range m.Candidates {
 		n := dc.NodeFor(c)
@@ -157,6 +153,10 @@ func (dc *disruptionCommands) advance(m *cluster.Command) {
 		dc.wakeAt(dc.Now.Add(dc.pol.SearchInterval / 10))
 		return
 	}
+	if waits, until := dc.awaitsReplacementsOfOthers(m); waits {
+		dc.wakeAt(until)
+		return
+	}
 	p, until := dc.findUnplaceablePod(m)
 	if dc.wakeAt(until); p != nil && !dc.isTerminatedFirst(m) {
 		dc.abort(m, plan.Aborted, "pod "+p.Key()+" was added to the node, or no longer fits on another node", dc.restAfterChange())
@@ -172,7 +172,7 @@ func (dc *disruptionCommands) advance(m *cluster.Command) {
 // mostWaitForOthers is how long a command whose own replacements are ready waits for those of others.
 const mostWaitForOthers = 30 * time.Second
 
-// awaitsReplacementsOfOthers reports whether a consolidation command waits before it closes and drains its nodes, and until when at most: a command that was
+// awaitsReplacementsOfOthers reports whether a consolidation command whose nodes are closed waits before it drains them, and until when at most: a command that was
 // begun no later still waits for its replacements, so its nodes are open, and kube-scheduler may bind a pod that is evicted now to one of them. The pod would
 // move twice, and the other command, whose replacements have no place for it, would be taken back.
 func (dc *disruptionCommands) awaitsReplacementsOfOthers(m *cluster.Command) (bool, time.Time) {
@@ -190,9 +190,6 @@ func (dc *disruptionCommands) awaitsReplacementsOfOthers(m *cluster.Command) (bo
 		n := dc.NodeFor(c)
 		if n == nil {
 			continue
-		}
-		if slices.Contains(n.Taints, disrupt.DisruptedTaint) {
-			return false, time.Time{} // closed already
 		}
 		for _, p := range n.Pods {
 			if dc.IsReschedulable(p) {

@@ -13,7 +13,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide/claims"
 	"github.com/dovetail-sh/dovetail/internal/decide/landing"
-	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/decide/pools"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
@@ -107,23 +106,13 @@ func (dc *disruptionCommands) start(m *disrupt.Command) {
 	if r.Of > 0 {
 		return // the replacements say which claims go; those are marked once the replacements are there, or a lost one would go unnoticed
 	}
-	evicted := disrupt.PodsOf(m.Candidates)
-	// What other commands are about to leave is open until their replacements are ready: then advance closes these nodes, see awaitsReplacementsOfOthers.
-	waits := nodegroups.IsConsolidation(m.Cause) && len(evicted) > 0 && (m.Batch.Launches > 0 || slices.ContainsFunc(dc.commands.IDs(), func(id plan.CommandID) bool {
-		return dc.isOpenFor(dc.commands.ByID[id], evicted)
-	}))
 	next := make(map[string]cluster.UnwrittenCommand, len(dc.mem.unwritten)+len(m.Candidates))
 	maps.Copy(next, dc.mem.unwritten)
 	for _, u := range m.Candidates {
 		next[u.Claim.UID] = cluster.UnwrittenCommand{CommandRecord: r, Since: dc.Now}
 		dc.markDisrupted(u.Claim, r)
-		if !waits {
-			dc.taintCandidate(u.Node, u.Claim, r)
-		}
+		dc.taintCandidate(u.Node, u.Claim, r)
 	}
 	dc.mem.unwritten = next
-	if waits {
-		return
-	}
 	dc.hosts.reserveHosts(&cluster.Command{CommandRecord: r})
 }

@@ -47,7 +47,6 @@ const (
 type BatchTotals struct {
 	Candidates          int // that were looked at
 	Commands, Evictions int
-	Launches            int // of replacements
 	SavingMicroPerHour  int64
 	// SavingBoundMicroPerHour is the most that any commands could save that evict no more pods, see boundSaving;
 	// 0 after a narrow search, which does not calculate it.
@@ -59,7 +58,6 @@ func sumCommands(commands []*Command) (sum BatchTotals) {
 	for _, c := range commands {
 		sum.Commands++
 		sum.Evictions += c.evictions()
-		sum.Launches += len(c.Replacements)
 		sum.SavingMicroPerHour += c.SavingMicroPerHour()
 	}
 	return sum
