@@ -82,15 +82,7 @@ func (st *step) holdingOf(c *model.Claim) (out claims.Holding, until time.Time) 
 // isBecomingHost reports whether a claim's node is being reserved for the pods of a disruption command, and the claim does not say so yet: its taint may be seen
 // first, and the time of the reservation that it was launched with is long up.
 func (st *step) isBecomingHost(c *model.Claim) bool {
-	if cluster.HostedCommand(c) != "" {
-		return false
-	}
-	for _, hosts := range st.mem.commands.hosts {
-		if _, ok := hosts[c.Name]; ok {
-			return true
-		}
-	}
-	return false
+	return cluster.HostedCommand(c) == "" && st.mem.commands.isBecomingHost(c.Name)
 }
 
 // endOrphans ends machines and nodes without a claim.

@@ -185,18 +185,7 @@ func (dc *disruptionCommands) awaitsReplacementsOfOthers(m *cluster.Command) (bo
 			until = ready
 		}
 	}
-	var evicted []*model.Pod
-	for _, c := range m.Candidates {
-		n := dc.NodeFor(c)
-		if n == nil {
-			continue
-		}
-		for _, p := range n.Pods {
-			if dc.IsReschedulable(p) {
-				evicted = append(evicted, p)
-			}
-		}
-	}
+	evicted := dc.pods.Evicted(m)
 	if len(evicted) == 0 || !dc.Now.Before(until) {
 		return false, time.Time{}
 	}

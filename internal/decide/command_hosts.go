@@ -211,10 +211,8 @@ func (ch *commandHosts) canHost(p int32, allowDrifted bool) bool {
 	if ch.health.IsBroken(c, ch.Now) || c.Is(lifecycle.Drifted) && !allowDrifted || !c.Deleting.IsZero() || c.UID == "" || ch.commands.Of(c) != "" || ch.Interruptions[c.Name] != nil || ch.reservations.ByClaim[c.Name] != nil || c.Annotations[cluster.AnnotationHost] != "" || c.Annotations[model.AnnotationBooked] != "" {
 		return false
 	}
-	for _, g := range ch.mem.hosts {
-		if _, ok := g[c.Name]; ok {
-			return false
-		}
+	if ch.mem.isBecomingHost(c.Name) {
+		return false
 	}
 	n := ch.Snapshot.Nodes[p]
 	return n.Ready && n.Labels[model.LabelInitialized] == "true" && !n.HasTaint(model.TaintReserved) && len(ch.NominatedPods()[n.Name]) == 0 && !ch.placements.awaitsEnds[n.Name] && len(ch.placements.booked[n.Name]) == 0

@@ -75,6 +75,16 @@ func (ct *commandTable) forget(ids []plan.CommandID) {
 	}
 }
 
+// isBecomingHost reports whether a claim's node is to take pods of a command, and its reservation for them is not written yet.
+func (m *commandMemory) isBecomingHost(claim string) bool {
+	for _, hosts := range m.hosts {
+		if _, ok := hosts[claim]; ok {
+			return true
+		}
+	}
+	return false
+}
+
 // podsByHost are the pods that a command gives to each node that hosts it, by the claim's name.
 type podsByHost map[string][]*model.Pod
 

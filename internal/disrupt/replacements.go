@@ -46,12 +46,18 @@ func (j *judge) narrowReplacements(cmd *Command) plan.Reason {
 // keepsChoices reports whether a pool has a requirement with minValues, or is not known: then nothing is taken from the
 // choices of its claims.
 func (j *judge) keepsChoices(pool string) bool {
+	p := j.poolNamed(pool)
+	return p == nil || slices.ContainsFunc(p.Requirements, func(r model.Requirement) bool { return r.MinValues > 0 })
+}
+
+// poolNamed returns a pool of the input by its name; nil: there is none.
+func (j *judge) poolNamed(name string) *solve.Pool {
 	for i := range j.in.Pools {
-		if p := &j.in.Pools[i]; p.Name == pool {
-			return slices.ContainsFunc(p.Requirements, func(r model.Requirement) bool { return r.MinValues > 0 })
+		if j.in.Pools[i].Name == name {
+			return &j.in.Pools[i]
 		}
 	}
-	return true
+	return nil
 }
 
 // choiceMicro is the price of the dearest offering that a node may become as an instance type in a zone, in
@@ -81,16 +87,14 @@ func dearestChoiceMicro(n *solve.NewNode) int64 {
 // zone and capacity type that the group offers now.
 func (j *judge) dearestMemberMicro(n *solve.NewNode, group string) int64 {
 	most := n.PriceMicro
-	for i := range j.in.Pools {
-		p := &j.in.Pools[i]
-		if p.Name != n.Pool {
-			continue
-		}
-		for _, t := range p.Types {
-			for k := range t.Offerings {
-				if o := &t.Offerings[k]; o.Available && o.Labels[model.LabelNodeGroup] == group {
-					most = max(most, o.PriceMicro)
-				}
+	p := j.poolNamed(n.Pool)
+	if p == nil {
+		return most
+	}
+	for _, t := range p.Types {
+		for k := range t.Offerings {
+			if o := &t.Offerings[k]; o.Available && o.Labels[model.LabelNodeGroup] == group {
+				most = max(most, o.PriceMicro)
 			}
 		}
 	}

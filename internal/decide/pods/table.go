@@ -196,10 +196,15 @@ func (pt *Table) withReplacements() []*model.Pod {
 
 // ToReplace returns the pods on a command's candidates that need slots; none where it has neither replacements nor
 // hosts.
-func (pt *Table) ToReplace(m *cluster.Command) (out []*model.Pod) {
+func (pt *Table) ToReplace(m *cluster.Command) []*model.Pod {
 	if len(m.Replacements)+len(m.HostedOn) == 0 {
 		return nil
 	}
+	return pt.Evicted(m)
+}
+
+// Evicted returns the pods on a command's candidates that are to be rescheduled.
+func (pt *Table) Evicted(m *cluster.Command) (out []*model.Pod) {
 	for _, c := range m.Candidates {
 		if n := pt.NodeFor(c); n != nil {
 			for _, p := range n.Pods {
@@ -216,15 +221,7 @@ func (pt *Table) ToReplace(m *cluster.Command) (out []*model.Pod) {
 func (pt *Table) ToReschedule() []*model.Pod {
 	var out []*model.Pod
 	for _, id := range pt.Commands.IDs() {
-		for _, c := range pt.Commands.ByID[id].Candidates {
-			if n := pt.NodeFor(c); n != nil {
-				for _, p := range n.Pods {
-					if pt.IsReschedulable(p) {
-						out = append(out, p)
-					}
-				}
-			}
-		}
+		out = append(out, pt.Evicted(pt.Commands.ByID[id])...)
 	}
 	return out
 }

@@ -94,8 +94,7 @@ func Provisioner(p *karpv1alpha5.Provisioner, defaults ProvisionerDefaults) (*ka
 		}
 	}
 	// What Karpenter's AWS webhook wrote into Provisioners that chose no instance types, from v0.19 on.
-	chooses := func(key string) bool { return ruled[key] }
-	if defaults.OnAWS && !slices.ContainsFunc([]string{corev1.LabelInstanceTypeStable, awsv1.LabelInstanceFamily, awsv1.LabelInstanceCategory, awsv1.LabelInstanceGeneration}, chooses) {
+	if defaults.OnAWS && !slices.ContainsFunc([]string{corev1.LabelInstanceTypeStable, awsv1.LabelInstanceFamily, awsv1.LabelInstanceCategory, awsv1.LabelInstanceGeneration}, func(key string) bool { return ruled[key] }) {
 		spec.Requirements = append(spec.Requirements,
 			karpv1.Requirement{Key: awsv1.LabelInstanceCategory, Operator: corev1.NodeSelectorOpIn, Values: []string{"c", "m", "r"}},
 			karpv1.Requirement{Key: awsv1.LabelInstanceGeneration, Operator: corev1.NodeSelectorOpGt, Values: []string{"2"}})

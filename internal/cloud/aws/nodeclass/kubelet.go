@@ -27,7 +27,10 @@ type KubeletConfig struct {
 	SystemReserved map[string]string `json:"systemReserved"`
 	EvictionHard   map[string]string `json:"evictionHard"`
 	EvictionSoft   map[string]string `json:"evictionSoft"`
-	ClusterDNS     []string          `json:"clusterDNS"`
+
+	EvictionMinimumReclaim map[string]string `json:"evictionMinimumReclaim"`
+
+	ClusterDNS []string `json:"clusterDNS"`
 
 	fields      map[string]any
 	expressions []expression // by field and key
@@ -55,7 +58,7 @@ func readKubeletConfig(raw []byte) (*KubeletConfig, error) {
 	if err := json.Unmarshal(raw, &k.fields); err != nil {
 		return nil, fmt.Errorf("spec.kubelet: %w", err)
 	}
-	for _, field := range []string{fieldKubeReserved, fieldSystemReserved, "evictionHard", "evictionSoft"} {
+	for _, field := range []string{fieldKubeReserved, fieldSystemReserved, "evictionHard", "evictionSoft", "evictionMinimumReclaim"} {
 		m, ok := k.fields[field].(map[string]any)
 		if v := k.fields[field]; v != nil && !ok {
 			return nil, fmt.Errorf("spec.kubelet.%s: need a map of names to quantities, found %s", field, jsonOf(v))
@@ -96,6 +99,7 @@ func readKubeletConfig(raw []byte) (*KubeletConfig, error) {
 	}{
 		{fieldKubeReserved, k.KubeReserved, reservableResources, false}, {fieldSystemReserved, k.SystemReserved, reservableResources, false},
 		{"evictionHard", k.EvictionHard, evictionSignals, true}, {"evictionSoft", k.EvictionSoft, evictionSignals, true},
+		{"evictionMinimumReclaim", k.EvictionMinimumReclaim, evictionSignals, true},
 	} {
 		for _, key := range slices.Sorted(maps.Keys(f.m)) {
 			if !slices.Contains(f.keys, key) {

@@ -94,14 +94,6 @@ func checkKubeletConfiguration(c *kubeletv1beta1.KubeletConfiguration) error {
 	if err := checkSoftEviction(c); err != nil {
 		return err
 	}
-	for _, signal := range slices.Sorted(maps.Keys(c.EvictionMinimumReclaim)) {
-		if !slices.Contains(evictionSignals, signal) {
-			return fmt.Errorf("spec.kubelet.evictionMinimumReclaim.%s: not one of %s", signal, strings.Join(evictionSignals, ", "))
-		}
-		if _, err := parseAmount(signal, c.EvictionMinimumReclaim[signal], 0, true); err != nil {
-			return fmt.Errorf("spec.kubelet.evictionMinimumReclaim.%s: %q: %w", signal, c.EvictionMinimumReclaim[signal], err)
-		}
-	}
 	return checkImageThresholds(c)
 }
 
