@@ -198,13 +198,13 @@ func Problems(all []Block, fields []Field) (out []string) {
 // Markdown returns the tables of docs/compatibility/pods.md: what is heeded or refused, then what is irrelevant.
 func Markdown(all []Block) string {
 	var b strings.Builder
-	b.WriteString("| what the fields say | fields | status | shown by |\n|---|---|---|---|\n")
+	b.WriteString("| feature | fields | status | shown by |\n|---|---|---|---|\n")
 	for _, x := range all {
 		if x.Verdict != Irrelevant {
 			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", x.Title, x.cell(), x.Text, x.ShownBy)
 		}
 	}
-	b.WriteString("\nFields that change no plan:\n\n| fields | why |\n|---|---|\n")
+	b.WriteString("\nFields without effect on scheduling:\n\n| fields | why |\n|---|---|\n")
 	for _, x := range all {
 		if x.Verdict == Irrelevant {
 			fmt.Fprintf(&b, "| %s | %s |\n", x.cell(), x.Text)

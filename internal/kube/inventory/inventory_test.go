@@ -58,7 +58,7 @@ func TestInventoryGoesStale(t *testing.T) {
 }
 
 // The tables of docs/compatibility/pods.md stand between these lines.
-const page, begin, end = "../../../docs/compatibility/pods.md", "<!-- printed from internal/kube/inventory/fields.txt -->\n", "<!-- end of what is printed -->\n"
+const page, begin, end = "../../../docs/compatibility/pods.md", "<!-- generated from internal/kube/inventory/fields.txt -->\n", "<!-- end of generated tables -->\n"
 
 // TestCompatibility compares the tables in docs/compatibility/pods.md with the inventory.
 func TestCompatibility(t *testing.T) {

@@ -269,7 +269,7 @@ type question struct {
 	theirs  string        // Karpenter's reason
 }
 
-// differences are those to Karpenter that are none of Dovetail's faults, by their names in docs/compatibility/pods.md.
+// differences lists the accepted differences from Karpenter, by their names in docs/compatibility/pods.md.
 var differences = []struct {
 	name     string
 	explains func(*question) bool
@@ -280,7 +280,7 @@ var differences = []struct {
 			return usesVolume(q.pod, v) && v.Spec.NodeAffinity != nil && slices.ContainsFunc(v.Spec.NodeAffinity.Required.NodeSelectorTerms, func(t corev1.NodeSelectorTerm) bool { return len(t.MatchFields) > 0 })
 		})
 	}},
-	{"required terms that Karpenter gives up before preferences", func(q *question) bool {
+	{"required terms that Karpenter drops before preferences", func(q *question) bool {
 		return q.bought && requiredTerms(q.pod) > 1 && (hasPreferences(q.pod) || q.x.c.prefersNone())
 	}},
 	{"contradictory node affinity", func(q *question) bool {
@@ -292,25 +292,25 @@ var differences = []struct {
 	{"PreferNoSchedule taints", func(q *question) bool {
 		return q.bought && strings.Contains(q.theirs, "unsatisfiable topology") && q.x.c.prefersNone()
 	}},
-	{"topology keys by their names of before Kubernetes 1.17", func(q *question) bool {
+	{"topology keys with names from before Kubernetes 1.17", func(q *question) bool {
 		return q.bought && slices.ContainsFunc(domainKeys(q.pod), func(k string) bool { return formerLabels[k] != "" })
 	}},
-	{"topology keys of which a NodePool lists no values", func(q *question) bool {
+	{"topology keys without values in a NodePool", func(q *question) bool {
 		return q.bought && strings.Contains(q.theirs, "unsatisfiable topology") && slices.ContainsFunc(domainKeys(q.pod), func(key string) bool {
 			return !q.x.c.provided(key) && slices.ContainsFunc(q.x.c.pools, func(p *karpv1.NodePool) bool { return !listsValues(p, key) })
 		})
 	}},
-	{"DaemonSets of some zones", func(q *question) bool {
+	{"DaemonSets limited to some zones", func(q *question) bool {
 		return q.bought && strings.Contains(q.theirs, "no instance type") && slices.ContainsFunc(q.x.c.daemons, func(d *appsv1.DaemonSet) bool {
 			return d.Spec.Template.Spec.NodeSelector[zoneKey] != ""
 		})
 	}},
-	{"a claim that its controller is still to create", func(q *question) bool {
+	{"claims not created yet", func(q *question) bool {
 		return q.bought && strings.Contains(q.theirs, "persistentvolumeclaims") && strings.Contains(q.theirs, "not found") &&
 			slices.ContainsFunc(q.pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Ephemeral != nil })
 	}},
-	{"a claim that its controller is still to bind", func(q *question) bool { return q.bought && strings.Contains(q.theirs, bindCompleted) }},
-	{"a PersistentVolume that is being deleted, of a driver that attaches nothing", func(q *question) bool {
+	{"claims not bound yet", func(q *question) bool { return q.bought && strings.Contains(q.theirs, bindCompleted) }},
+	{"PersistentVolumes being deleted, if the driver attaches nothing", func(q *question) bool {
 		return q.bought && strings.Contains(q.theirs, "persistentvolume is being deleted") && q.x.c.deletedVolumeOf(q.pod) == nil
 	}},
 	{"affinity to the pods of a DaemonSet", func(q *question) bool {
@@ -321,7 +321,7 @@ var differences = []struct {
 			return r.Code == plan.PodAntiAffinity && strings.HasPrefix(r.Fields().Subject, "daemonset/")
 		})
 	}},
-	{"what is not supported, or what nodes have to declare", func(q *question) bool {
+	{"unsupported features, and features that nodes must declare", func(q *question) bool {
 		return q.refusedFor(func(r plan.Reason) bool { return r.Code == plan.Unsupported })
 	}},
 	{"the operating system of a pod", func(q *question) bool {
@@ -333,7 +333,7 @@ var differences = []struct {
 			return usesClaim(q.pod, c.Namespace, c.Name) && class != nil && class.Provisioner == noProvisioner
 		}) || q.refusedFor(func(r plan.Reason) bool { return plan.DetailOf[plan.OfVolumeClaim](r).Problem == model.ClaimNotOwned })
 	}},
-	{"storage that CSI drivers report", func(q *question) bool {
+	{"storage capacity reported by CSI drivers", func(q *question) bool {
 		return q.refusedFor(func(r plan.Reason) bool { return r.Code == plan.VolumeStorage })
 	}},
 	{"zone labels of a PersistentVolume", func(q *question) bool {
@@ -341,7 +341,7 @@ var differences = []struct {
 			return (v.Labels[zoneKey] != "" || v.Labels[corev1.LabelFailureDomainBetaZone] != "") && usesVolume(q.pod, v)
 		})
 	}},
-	{"minValues counted by type and not by offering", func(q *question) bool {
+	{"minValues counted by type instead of by offering", func(q *question) bool {
 		return q.refusedFor(func(r plan.Reason) bool { return r.Code == plan.MinValues })
 	}},
 	{"minValues of pods that must share a domain", func(q *question) bool {
