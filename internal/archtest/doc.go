@@ -22,7 +22,7 @@ model < prometheus
 access < web
 cluster, disrupt < savings < report, controller/savingskeeper
 solve < decide/shares < decide
-disrupt < decide/replicas < decide
+disrupt < decide/scaleforecast < decide
 cluster, disrupt < decide/nodegroups < decide
 cluster, disrupt < decide/limits < decide/unused < decide
 cluster, disrupt, solve < decide/demand < decide
@@ -72,7 +72,7 @@ casetest
 `
 
 // Pure are the packages between a Snapshot and a Plan, what they ask, and what a person is shown of a cluster.
-var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "deletioncost", "cluster", "decide", "decide/shares", "decide/replicas", "decide/nodegroups", "decide/limits", "decide/unused", "decide/demand", "decide/disruption", "decide/claims", "decide/landing", "decide/pods", "decide/pools", "decide/requests", "explain", "verify", "approve", "nodeoverlay", "top", "doctor", "groupstatus", "sim", "sim/adversary", "replay", "savings"}
+var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "deletioncost", "cluster", "decide", "decide/shares", "decide/scaleforecast", "decide/nodegroups", "decide/limits", "decide/unused", "decide/demand", "decide/disruption", "decide/claims", "decide/landing", "decide/pods", "decide/pools", "decide/requests", "explain", "verify", "approve", "nodeoverlay", "top", "doctor", "groupstatus", "sim", "sim/adversary", "replay", "savings"}
 
 // Banned are import prefixes that pure packages may not use, each with the reason.
 var Banned = map[string]string{

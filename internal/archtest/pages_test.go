@@ -72,13 +72,20 @@ func functions(t *testing.T) (declared map[[2]string]bool, tests []string) {
 func TestWhereIsIt(t *testing.T) {
 	declared, _ := functions(t)
 	page := pages(t)[filepath.Join(root, "docs", "ARCHITECTURE.md")]
-	rows := regexp.MustCompile("(?m)^\\| .*\\? \\| `([^`]+\\.go)` \\| `([^`]+)`.* \\|$").FindAllStringSubmatch(page, -1)
+	rows := regexp.MustCompile(`(?m)^\| .*\? \| (.*) \|$`).FindAllStringSubmatch(page, -1)
 	if len(rows) < 30 {
 		t.Errorf("docs/ARCHITECTURE.md answers %d questions, 30 are expected", len(rows))
 	}
+	answer := regexp.MustCompile("`([^`]+\\.go)` `([^`]+)`")
 	for _, row := range rows {
-		if !declared[[2]string{"internal/" + row[1], row[2]}] {
-			t.Errorf("docs/ARCHITECTURE.md: %s has no function %s; mend the row\n%s", row[1], row[2], row[0])
+		answers := answer.FindAllStringSubmatch(row[1], -1)
+		if len(answers) == 0 {
+			t.Errorf("docs/ARCHITECTURE.md: a row names no file with a function\n%s", row[0])
+		}
+		for _, a := range answers {
+			if !declared[[2]string{"internal/" + a[1], a[2]}] {
+				t.Errorf("docs/ARCHITECTURE.md: %s has no function %s; mend the row\n%s", a[1], a[2], row[0])
+			}
 		}
 	}
 }

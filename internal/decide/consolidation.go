@@ -8,7 +8,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/decide/disruption"
-	"github.com/dovetail-sh/dovetail/internal/decide/replicas"
+	"github.com/dovetail-sh/dovetail/internal/decide/scaleforecast"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -29,7 +29,7 @@ type searchMemory struct {
 	searchedAt     time.Time // when machines were last looked at for consolidation
 	searchedAllAt  time.Time // and when all of them, and sets
 	measured       measurement
-	forecast       replicas.Memory
+	forecast       scaleforecast.Memory
 }
 
 // searchable is the machines that may be searched for consolidation now.

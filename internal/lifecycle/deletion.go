@@ -201,9 +201,10 @@ func (w *deletion) isDelayed() bool {
 	return true
 }
 
-// Deadline is from when on pods of a claim that is being deleted are no longer waited for; false: there is no such
-// time.
-func Deadline(c *model.Claim) (time.Time, bool) {
+// Deadline returns the end of the termination grace period of a claim that is being deleted: the time that annotation TerminationTime
+// states, otherwise Deleting plus TerminationGracePeriod. From then on the drain no longer waits for pods. ok is false if there is no
+// deadline. Grace periods of pods are in model.Pod and model.EvictionRules, grace periods of decisions in decide.Policy.
+func Deadline(c *model.Claim) (at time.Time, ok bool) {
 	if s := c.Annotations[TerminationTime]; s != "" {
 		if t, err := time.Parse(time.RFC3339, s); err == nil {
 			return t, true

@@ -31,7 +31,7 @@ type Claim struct {
 	ClassGroup, ClassKind, ClassName string
 
 	ExpireAfter            time.Duration // negative: Never
-	TerminationGracePeriod time.Duration // negative: none
+	TerminationGracePeriod time.Duration // of the NodeClaim: how long its drain waits for pods, from Deleting on. Copied from the NodePool at launch; negative: no limit. See lifecycle.Deadline
 
 	Created      time.Time
 	Deleting     time.Time // zero: not being deleted

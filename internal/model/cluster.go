@@ -43,27 +43,36 @@ func (n *Node) HasTaint(key string) bool {
 	return slices.ContainsFunc(n.Taints, func(t Taint) bool { return t.Key == key })
 }
 
-// ExistingNode is a node that is there or in flight, as the solver sees it: pods may be put on it for nothing.
+// ExistingNode is a node as the solver sees it: one that exists, or the node of a NodeClaim that is being launched. Placing pods on it
+// costs nothing. It is in one of these states:
+//
+//   - standing: registered and initialized; its labels are final
+//   - fresh: registered, but labels, drivers and resources that its agents report may still be missing
+//   - in flight: no usable node yet; some labels may still be open
 type ExistingNode struct {
-	Name        string
-	InFlight    bool         // a claim not yet a usable node
-	Labels      Labels       // hostname included; for a claim in flight what is certain
-	Open        Requirements // in flight only: labels not certain yet (zone, type while several are allowed)
-	Taints      []Taint      // those that will still be there when pods come: ephemeral and startup taints are left out by the caller
-	Free        Resources    // allocatable minus bound pods; DaemonSets that will still come are charged by solve
+	Name     string
+	InFlight bool // the NodeClaim has no usable node yet
+	Fresh    bool // labels and resources reported by agents may still change. Always true if InFlight
+
+	Labels Labels       // including the hostname; only the certain ones if InFlight
+	Open   Requirements // only if InFlight: allowed values of labels that are not certain yet, for example several zones or instance types
+	Taints []Taint      // taints that remain when pods arrive, without ephemeral taints and startup taints
+
 	Allocatable Resources
-	Pods        []*Pod // bound to it, or planned on it before
-	NoAnti      bool   // it is known that none of Pods has required anti-affinity, and they need not be looked through for it
-	Fresh       bool   // its labels and what agents report are still to come; so it is where InFlight is true
-	CSILimits   map[string]int64
-	CSIDrivers  []string     // CSI drivers registered on it; sorted; nil: it has no CSINode. A node that is not standing is expected to get them
-	Migrated    []string     // in-tree volume plugins whose volumes its kubelet leaves to CSI drivers; sorted
-	Attached    []Attachment // volumes attached to it
-	Closed      bool         // takes no new pods (being deleted, cordoned), but its Pods count for spread and affinity
-	Drained     bool         // its Pods do not count either: they are planned for elsewhere
+	Free        Resources // Allocatable minus the requests of Pods. The solver subtracts the requests of DaemonSet pods still to come
+	Pods        []*Pod    // pods bound to the node, or planned on it before
+	NoAnti      bool      // none of Pods has required anti-affinity; false: not known, each pod is checked
+
+	CSILimits  map[string]int64 // attach limit by CSI driver; absent: no limit known
+	CSIDrivers []string         // CSI drivers registered on the node, sorted; nil: no CSINode. If it is not standing, drivers are expected to register
+	Migrated   []string         // in-tree volume plugins that the kubelet replaces by CSI drivers, sorted
+	Attached   []Attachment     // volumes attached to the node
+
+	Closed  bool // accepts no new pods (cordoned, or being deleted), but Pods count for topology spread and affinity
+	Drained bool // Pods do not count either, because they are planned for other nodes
 }
 
-// IsStanding reports whether the node's labels are what they will be.
+// IsStanding reports whether the node's labels and resources are final.
 func (n *ExistingNode) IsStanding() bool { return !n.InFlight && !n.Fresh }
 
 // Attachment is a volume attached to a node, as its VolumeAttachment says.

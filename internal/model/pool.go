@@ -27,7 +27,7 @@ type NodePool struct {
 	ClassGeneration                  int64 // of the node class as it is; 0: not known
 
 	ExpireAfter            time.Duration // negative: Never
-	TerminationGracePeriod time.Duration // negative: none
+	TerminationGracePeriod time.Duration // for new NodeClaims: how long a drain waits for pods; negative: no limit
 
 	Surge               string        // value of dovetail.sh/surge
 	RestartCost         string        // value of dovetail.sh/restart-cost, see ParseRestartCost; empty: not given

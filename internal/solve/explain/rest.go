@@ -70,7 +70,9 @@ func (s *Explainer) limitReason(o *problem.Offer, x problem.Shortage) *plan.Reas
 	return &r
 }
 
-// explainRest makes the checks that remain where an offer fits and could be had: MinValues, topology, ports, volumes.
+// explainRest returns the reason of the first check that fails after an offer of the pool fits, is available and is within limits. The
+// checks run in this order: minValues, topology rules (explainTopology), constraints of one node such as ports and volumes
+// (problem.NodeConstraints), unsupported fields, and pods that were placed before (explainOthers).
 func (s *Explainer) explainRest(c *problem.Class, pi int) plan.Reason {
 	if need := s.Catalog.MinValuesOf(pi); len(need) > 0 {
 		if s.plan.Purchases.Assumptions.BannedPools[pack.ClassPool{Class: c.ID, Pool: pi}] {

@@ -194,6 +194,7 @@ type NodeConstraint struct {
 	alone func(c *Class) int64
 	// dominates reports whether a node holds whatever another holds.
 	dominates func(a, b *NodeTraits) bool
-	// explain returns why no new node of the pool may hold a pod of the class, nil if one may.
+	// explain returns why no new node of the pool may hold a pod of the class, nil if one may. It is called after the topology rules allowed the
+	// pod (package explain, explainRest).
 	explain func(u *Usage, c *Class, pool int) *plan.Reason
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package replicas remembers how many pods workloads had, and says from that when they are expected to have more and fewer.
-// Consolidation asks it what a saving will last for.
+// Package scaleforecast records how many pods each workload had, and forecasts from that when a workload scales up or down
+// again. Consolidation uses the forecast to limit the time for which a saving counts (disrupt: the horizon).
 //
-// It forecasts nothing that did not happen before, and a memory is never written to: Sample returns the next.
+// It never forecasts a number of pods that a workload did not have before, and it is unrelated to spec.replicas of static
+// NodePools (decide/pools) and to demand while a node boots (forecast). A Memory is immutable: Sample returns the next one.
 //
 // Start reading at Memory.
-package replicas
+package scaleforecast
 
 import (
 	"cmp"

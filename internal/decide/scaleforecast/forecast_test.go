@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-package replicas
+package scaleforecast
 
 import (
 	"fmt"
