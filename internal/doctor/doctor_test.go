@@ -805,18 +805,24 @@ func TestHeldDrain(t *testing.T) {
 	}
 }
 
-// TestPodsWithoutPools: pods that wait while there is no NodePool are found if the autoscalers that run need one.
+// TestPodsWithoutPools: pods that wait while there is no NodePool are found if the autoscalers that run need one, or nothing is known that could give them
+// a node.
 func TestPodsWithoutPools(t *testing.T) {
 	for _, x := range []struct {
 		running []string
 		pool    bool // there is one that is not Ready
+		bare    bool // there are no nodes
 		found   int
-	}{{[]string{"Dovetail"}, false, 1}, {[]string{"Dovetail"}, true, 0}, {[]string{"Karpenter"}, false, 1}, {[]string{"Dovetail", "Cluster Autoscaler"}, false, 0}, {nil, false, 0}} {
+	}{{[]string{"Dovetail"}, false, false, 1}, {[]string{"Dovetail"}, true, false, 0}, {[]string{"Karpenter"}, false, false, 1},
+		{[]string{"Dovetail", "Cluster Autoscaler"}, false, false, 0}, {nil, false, false, 0}, {nil, false, true, 1}} {
 		c := newCluster(t, 1)
 		if c.pools = c.pools[:1]; x.pool {
 			c.pools[0].Ready = false
 		} else {
 			c.pools = nil
+		}
+		if x.bare {
+			c.nodes, c.pods = nil, nil
 		}
 		c.addWorkload("web", 3, 500, 1<<30)
 		for _, name := range x.running {

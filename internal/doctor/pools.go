@@ -106,12 +106,12 @@ func (x *exam) findUnplaceable() (out []Finding) {
 }
 
 // findPodsWithoutPools finds workloads whose pods wait while there is no NodePool at all. What an autoscaler without NodePools may launch is not known, so
-// nothing is found unless all that are live need NodePools.
+// nothing is found unless all that are live need NodePools, or no autoscaler and no node is known: manifests from files, or a cluster that is being built.
 func (x *exam) findPodsWithoutPools() (out []Finding) {
 	if len(x.Snapshot.Pools) > 0 || slices.ContainsFunc(x.Denied, func(d Denied) bool { return d.Resource == "nodepools" }) {
 		return nil // there are some, or may be
 	}
-	if len(x.Autoscalers) == 0 || slices.ContainsFunc(x.Autoscalers, func(a Autoscaler) bool { return a.Name != "Dovetail" && a.Name != "Karpenter" }) {
+	if len(x.Autoscalers) == 0 && len(x.Snapshot.Nodes) > 0 || slices.ContainsFunc(x.Autoscalers, func(a Autoscaler) bool { return a.Name != "Dovetail" && a.Name != "Karpenter" }) {
 		return nil
 	}
 	at := map[string]int{}

@@ -185,10 +185,14 @@ func spreadRemedies(c *model.Class, pool *model.NodePool, pod, name string, d pl
 	return append(out, plan.Change{Object: pod, Field: field + ".whenUnsatisfiable", Op: plan.Set, Value: "ScheduleAnyway"})
 }
 
-// isWellKnownLabel reports whether a label is the cloud's or Kubernetes' to give.
+// labelOwners are the domains whose labels Kubernetes, an autoscaler or a cloud sets on its own nodes, for example Fargate's on EKS. A node that has
+// such a label because a NodePool sets it is not what a pod asks for by it.
+var labelOwners = []string{"kubernetes.io", "k8s.io", "karpenter.sh", "karpenter.k8s.aws", "eks.amazonaws.com", "eksctl.io", "cloud.google.com", "azure.com"}
+
+// isWellKnownLabel reports whether a label belongs to one of labelOwners or to a domain below one.
 func isWellKnownLabel(key string) bool {
 	domain, _, ok := strings.Cut(key, "/")
-	return ok && (strings.HasSuffix(domain, "kubernetes.io") || strings.HasSuffix(domain, "k8s.io") || strings.HasSuffix(domain, "karpenter.sh") || strings.HasSuffix(domain, "karpenter.k8s.aws"))
+	return ok && slices.ContainsFunc(labelOwners, func(owner string) bool { return domain == owner || strings.HasSuffix(domain, "."+owner) })
 }
 
 // requestRemedy is the most that the pod may ask for, if that is anything.

@@ -148,6 +148,9 @@ func (p part) syntax(file string, err error) error {
 		}
 		text = text[:at[0]] + text[at[1]:]
 	}
+	if bytes.Contains(p.text, []byte("{{")) {
+		text += "; Helm templates have to be rendered first ('helm template')"
+	}
 	return &Error{File: file, Line: line, Reason: "not YAML or JSON: " + text}
 }
 
