@@ -39,7 +39,6 @@ const (
 )
 
 const (
-	doNotSyncTaintsLabel  = "karpenter.sh/do-not-sync-taints"
 	excludeBalancersLabel = "node.kubernetes.io/exclude-from-external-load-balancers"
 	// TerminationTime on a NodeClaim is the instant at which its pods are no longer waited for.
 	TerminationTime = "karpenter.sh/nodeclaim-termination-timestamp"

@@ -107,11 +107,9 @@ func registerNode(in *Input, n *model.Node, u *plan.UpdateNode) {
 			u.Annotations[k] = v
 		}
 	}
-	if n.Labels[doNotSyncTaintsLabel] != trueValue {
-		for _, t := range append(slices.Clone(c.Taints), c.StartupTaints...) {
-			if !hasTaint(n.Taints, t) {
-				u.AddTaints = append(u.AddTaints, t)
-			}
+	for _, t := range requiredTaints(c, n) {
+		if !hasTaint(n.Taints, t) {
+			u.AddTaints = append(u.AddTaints, t)
 		}
 	}
 	if !hasTaint(n.Taints, unregisteredTaint) && c.Labels[model.LabelNodeGroup] == "" {
@@ -124,6 +122,18 @@ func registerNode(in *Input, n *model.Node, u *plan.UpdateNode) {
 		u.AddTaints = append(u.AddTaints, reservationTaint(c))
 		u.DaemonsOnly = in.Daemons.KeptOff && !isCordoned(n)
 	}
+}
+
+// requiredTaints returns the taints of a claim that registration adds to a node that lacks them. Startup taints of a node group are not among them: its
+// kubelets register them, so one that is missing has been removed by its agent, which does so once.
+func requiredTaints(c *model.Claim, n *model.Node) []model.Taint {
+	switch {
+	case n.Labels[model.LabelDoNotSyncTaints] == trueValue:
+		return nil
+	case c.Labels[model.LabelNodeGroup] != "":
+		return c.Taints
+	}
+	return slices.Concat(c.Taints, c.StartupTaints)
 }
 
 // isPlace reports whether a label says where a machine is: a kubelet, a cloud's controller manager or a CSI driver that has set it knows better than the template

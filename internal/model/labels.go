@@ -9,6 +9,9 @@ const (
 	LabelCapacityType = "karpenter.sh/capacity-type"
 	LabelRegistered   = "karpenter.sh/registered"
 	LabelInitialized  = "karpenter.sh/initialized"
+
+	LabelDoNotSyncTaints = "karpenter.sh/do-not-sync-taints" // "true": the node's kubelet has written all its taints; registration adds none
+
 	LabelZone         = "topology.kubernetes.io/zone"
 	LabelRegion       = "topology.kubernetes.io/region"
 	LabelInstanceType = "node.kubernetes.io/instance-type"

@@ -123,6 +123,11 @@ func (c *Cluster) updateNode(a plan.UpdateNode) (uint64, error) {
 	if a.Uncordon {
 		n.Taints = slices.DeleteFunc(n.Taints, func(t model.Taint) bool { return t.Key == unschedulable.Key })
 	}
+	if m := c.joined[n.Name]; m != nil && m.started {
+		if p := c.Pool(m.Pool); p != nil && slices.ContainsFunc(a.AddTaints, func(t model.Taint) bool { return slices.Contains(p.StartupTaints, t) }) {
+			c.Tell(Event{Kind: Violated, Object: n.Name, Text: "a startup taint that its agent has removed is written again"})
+		}
+	}
 	n.Taints = append(n.Taints, a.AddTaints...)
 	n.DaemonsOnly = n.HasTaint(model.TaintReserved) && (a.DaemonsOnly || n.DaemonsOnly && len(a.AddTaints) == 0)
 	if a.OwnerUID != "" {

@@ -154,6 +154,8 @@ type Machine struct {
 	name  string        // of the node that it will be
 	boot  time.Duration // until it joins; negative: never
 	ready time.Duration // from there until Ready; negative: never
+
+	started bool // its node's startup taints have been removed
 }
 
 // MicroPerHour returns what a machine costs.

@@ -64,6 +64,7 @@ const (
 	NeverRegisters  Fault = "never registers"
 	NeverReady      Fault = "never ready"
 	SlowToBoot      Fault = "slow to boot"
+	AgentIsEarly    Fault = "startup taints are removed before the node is Ready"
 	PodEndsLate     Fault = "a pod ends late" // not usual
 	NeverBack       Fault = "a node is not back from a reboot"
 
@@ -90,7 +91,7 @@ const (
 func Usual() map[Fault]int {
 	return map[Fault]int{
 		Scaled: 20, PodDeleted: 10, ClaimDeleted: 3, NodeDeleted: 3, NodeTakenAway: 2, MachineInterrupted: 3, MachineDies: 3, Crash: 4,
-		PodsOneByOne: 50, SchedulerIsSlow: 30, SchedulerLags: 30, BindingIsLate: 20, NoCapacityLeft: 10, NeverRegisters: 5, NeverReady: 5, SlowToBoot: 30,
+		PodsOneByOne: 50, SchedulerIsSlow: 30, SchedulerLags: 30, BindingIsLate: 20, NoCapacityLeft: 10, NeverRegisters: 5, NeverReady: 5, SlowToBoot: 30, AgentIsEarly: 50,
 		EvictionBlocked: 40, BindingRefused: 3, TolerationRefused: 10, SlowCall: 25, CallFails: 8, AnswerLost: 5, LaunchAnswerLost: 10, RebootNotCalled: 10, NeverBack: 10,
 		WatchLags: 25, ListFails: 20, NotListedYet: 50, GoneAndNotListed: 50, NoLookAtDemand: 30, NotStored: 20,
 	}

@@ -23,9 +23,11 @@ func (c *Cluster) join(m *Machine) {
 		return
 	}
 	taints := []model.Taint{notReady}
+	labels := model.Labels{}
 	p := c.Pool(m.Pool)
 	if p == nil || p.Labels[model.LabelNodeGroup] == "" { // a node group's user data says nothing of Dovetail
 		taints = append(taints, registered)
+		labels[model.LabelDoNotSyncTaints] = "true"
 	}
 	if p != nil {
 		taints = append(taints, p.StartupTaints...)
@@ -33,7 +35,6 @@ func (c *Cluster) join(m *Machine) {
 	m.Node = m.name
 	c.joined[m.Node] = m
 	c.Tell(Event{Kind: Joined, Machine: m, Object: m.Node})
-	labels := model.Labels{}
 	maps.Copy(labels, m.Type.Labels)
 	maps.Copy(labels, m.Offering.Labels)
 	maps.Copy(labels, model.Labels{model.LabelHostname: m.Node, model.LabelInstanceType: m.Type.Name, model.LabelZone: m.Offering.Zone,
@@ -42,6 +43,9 @@ func (c *Cluster) join(m *Machine) {
 		Labels: labels, Annotations: model.Labels{}, Taints: taints})
 	if m.ready >= 0 {
 		c.due.add(c.Now.Add(m.ready), func() { c.becomeReady(m) })
+		if p != nil && len(p.StartupTaints) > 0 && c.Faults.Happens(AgentIsEarly) {
+			c.due.add(c.Now.Add(m.ready/2), func() { c.removeStartupTaints(m) })
+		}
 	}
 }
 
@@ -74,6 +78,7 @@ func (c *Cluster) becomeReady(m *Machine) {
 	if n := c.Nodes[m.Node]; n != nil && !n.Ready && !m.Gone && m.ready >= 0 {
 		c.setReady(n, true)
 		c.startDrivers(m)
+		c.due.add(c.Now.Add(1), func() { c.removeStartupTaints(m) })
 	}
 }
 

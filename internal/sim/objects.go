@@ -262,21 +262,17 @@ func (c *Cluster) SetNode(n *model.Node) {
 	c.Nodes[n.Name] = n
 	c.setBusy("node/"+n.Name, n.DaemonsOnly || !n.Deleting.IsZero() || n.HasTaint(model.TaintReserved) || n.HasTaint(model.TaintDisrupted))
 	c.show(watchNodes, func(s *state.State) { s.SetNode(n, v) })
-	if n.Ready && len(n.Taints) > 0 {
-		c.due.add(c.Now.Add(1), func() { c.removeStartupTaints(n.Name) })
-	}
 }
 
-// removeStartupTaints has whoever waits for a node to be Ready take its startup taints off, also those that are put on
-// again at its registration.
-func (c *Cluster) removeStartupTaints(node string) {
-	n, m := c.Nodes[node], c.joined[node]
-	if n == nil || m == nil || !n.Ready || m.Gone {
+// removeStartupTaints has an agent remove a machine's startup taints, once, as CSI drivers do. Nobody removes those that are written after that.
+func (c *Cluster) removeStartupTaints(m *Machine) {
+	n, p := c.Nodes[m.Node], c.Pool(m.Pool)
+	if n == nil || p == nil || m.Gone || m.started {
 		return
 	}
-	p := c.Pool(m.Pool)
+	m.started = true
 	isStartup := func(t model.Taint) bool { return slices.Contains(p.StartupTaints, t) }
-	if p != nil && slices.ContainsFunc(n.Taints, isStartup) {
+	if slices.ContainsFunc(n.Taints, isStartup) {
 		k := *n
 		k.Taints = slices.DeleteFunc(slices.Clone(n.Taints), isStartup)
 		c.SetNode(&k)

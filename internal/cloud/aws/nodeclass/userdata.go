@@ -43,14 +43,17 @@ func kubeletLabels(in model.Labels) model.Labels {
 	return out
 }
 
-// RegistrationOf is what the machine of a launch request must know, when its kubelet is configured so and it is to take
-// so many pods.
+// RegistrationOf returns what the kubelet of a launch request's machine registers its node with, for image families whose user data Dovetail writes. The
+// kubelet writes all taints itself, and the label LabelDoNotSyncTaints tells so: a startup taint that its DaemonSet removes before Dovetail registers the
+// node must not be added again, since nothing would remove it a second time.
 func RegistrationOf(r cloud.LaunchRequest, kubelet *KubeletConfig, pods int64) Registration {
 	taints := slices.Concat(r.Taints, r.StartupTaints)
 	if !slices.ContainsFunc(taints, func(t model.Taint) bool { return t.Key == model.TaintUnregistered }) {
 		taints = append(taints, model.Taint{Key: model.TaintUnregistered, Effect: model.NoExecute})
 	}
-	return Registration{kubeletLabels(r.NodeLabels), taints, kubelet, pods}
+	labels := kubeletLabels(r.NodeLabels)
+	labels[model.LabelDoNotSyncTaints] = "true"
+	return Registration{labels, taints, kubelet, pods}
 }
 
 // WriteUserData is the user data, in base64, with which a machine of the class joins a cluster; empty where there is
