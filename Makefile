@@ -1,31 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Dovetail Authors
 
-# Few verbs; `make help` lists them. Nothing but Go and make is needed.
+# `make help` lists the targets. Only Go and make are required.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 export CGO_ENABLED := 0
-# One set of flags for binaries, vet and tests: -trimpath is part of the build cache's key, and with two sets everything is compiled twice.
+# Binaries, vet and tests share one set of flags: -trimpath is part of the build cache key, so a second set would compile everything twice.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
-# test/upstream and test/oracle need a later Go than the rest, that of Karpenter's module, which the go command then gets.
+# test/upstream and test/oracle need the newer Go version of Karpenter's module; the go command downloads it.
 export GOTOOLCHAIN := auto
 
-# The control plane of the sandbox, and the one that `make sandbox-1.36` builds.
+# Kubernetes versions of the sandbox's control plane, and of the one that `make sandbox-1.36` builds.
 K8S_VERSION := v1.37.2
 K8S_BEFORE := v1.36.3
-# The end-to-end tests that run on the latter, too: what depends most on how kube-scheduler and controllers behave.
+# End-to-end tests that also run on Kubernetes 1.36: those that depend most on kube-scheduler and kube-controller-manager.
 SERIES_1.36 := TestExactLanding|TestMixedLanding|TestDaemonsKeepTheirRoom|TestDrainHonoursPDB|TestConsolidation|TestDrift|TestExpiry|TestFaults
 KV := k8s.io/component-base/version
 SANDBOX_LDFLAGS = -s -w -X $(KV).gitVersion=$(1) -X $(KV).gitMajor=1 -X $(KV).gitMinor=$(word 2,$(subst ., ,$(1))) -X $(KV).gitTreeState=clean
 UNIT = $$(go list ./... | grep -v /test/e2e)
 
 .PHONY: help
-help: ## list the verbs
+help: ## List the targets
 	@awk -F':.*## ' '/^[a-z0-9.-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: bin/dovetail bin/dovetail-sandbox ## build bin/dovetail and bin/dovetail-sandbox (the first time some minutes, with progress)
+build: bin/dovetail bin/dovetail-sandbox ## Build bin/dovetail and bin/dovetail-sandbox (the first build takes several minutes)
 
 .PHONY: bin/dovetail
 bin/dovetail:
@@ -36,44 +36,44 @@ bin/dovetail-sandbox:
 	@bash build/progress.sh "the control plane" sandbox -ldflags "$(call SANDBOX_LDFLAGS,$(K8S_VERSION))" -o ../bin/dovetail-sandbox .
 
 .PHONY: sandbox-1.36
-sandbox-1.36: bin/dovetail-sandbox-1.36 ## build bin/dovetail-sandbox-1.36, the same with a control plane of Kubernetes 1.36 (the first time some minutes, with progress)
+sandbox-1.36: bin/dovetail-sandbox-1.36 ## Build bin/dovetail-sandbox-1.36 with a Kubernetes 1.36 control plane (the first build takes several minutes)
 
 .PHONY: bin/dovetail-sandbox-1.36
 bin/dovetail-sandbox-1.36:
 	@bash build/progress.sh "the control plane of Kubernetes 1.36" sandbox -modfile=go.kubernetes-1.36.mod -ldflags "$(call SANDBOX_LDFLAGS,$(K8S_BEFORE))" -o ../bin/dovetail-sandbox-1.36 .
 
 .PHONY: kubelet
-kubelet: bin/dovetail-kubelet ## build bin/dovetail-kubelet, which `bin/dovetail-sandbox up --kubelets` runs for each machine (the first time two or three minutes, with progress)
+kubelet: bin/dovetail-kubelet ## Build bin/dovetail-kubelet, which `bin/dovetail-sandbox up --kubelets` runs for each machine (the first build takes 3 minutes)
 
 .PHONY: bin/dovetail-kubelet
 bin/dovetail-kubelet:
 	@bash build/progress.sh "the kubelet" sandbox -ldflags "$(call SANDBOX_LDFLAGS,$(K8S_VERSION))" -o ../bin/dovetail-kubelet ./kubelet
 
 .PHONY: image
-image: ## write the container image for linux/amd64 and linux/arm64, without Docker: an OCI layout and a tarball in bin/image, with SBOM and provenance
+image: ## Build the container image for linux/amd64 and linux/arm64 without Docker: OCI layout and tarball in bin/image, with SBOM and provenance
 	@go -C build/image run . $(if $(REPOSITORY),-repository $(REPOSITORY)) $(if $(VERSION),-version $(VERSION)) $(if $(PLATFORMS),-platforms $(PLATFORMS))
 
 .PHONY: release
-release: ## write what a release publishes to bin/release: archives with checksums, image, chart, krew manifest; VERSION=0.2.0; publishes nothing
+release: ## Build release artifacts in bin/release without publishing them: archives with checksums, image, chart, krew manifest (VERSION=0.2.0)
 	@bash build/release.sh "$(VERSION)"
 
 .PHONY: demo
-demo: build ## show the whole: a control plane, a workload that grows and shrinks, machines bought and given back
+demo: build ## Run a demo: start a control plane, scale a workload up and down, launch and terminate nodes
 	@bin/dovetail-sandbox demo
 
 .PHONY: check
-check: ## the fast loop: format, vet, archtest, unit tests
-	@out=$$(gofmt -l api charts cmd internal sandbox test build 2>/dev/null); if [ -n "$$out" ]; then echo "not gofmt'ed, run gofmt -w on:"; echo "$$out"; exit 1; fi
+check: ## Run fast checks: format, vet, lint, unit tests
+	@out=$$(gofmt -l api charts cmd internal sandbox test build 2>/dev/null); if [ -n "$$out" ]; then echo "not formatted; run gofmt -w on:"; echo "$$out"; exit 1; fi
 	go vet ./...
 	go tool -modfile=go.tools.mod staticcheck ./...
 	go test -short $(UNIT)
 
-# Each step is a target, so that `make -k verify` runs those after one that failed, and one of them can be run by itself.
+# Each step is a target, so that `make -k verify` continues after a failed step, and each step can be run alone.
 .PHONY: test
-test: test-unit test-modules test-live ## before each push, ten minutes with warm caches: vet, all unit tests, and on the real control plane what shows most of it
+test: test-unit test-modules test-live ## Run the tests required before a push: vet, unit tests, and short end-to-end tests on a real control plane (10 minutes with warm caches)
 
 .PHONY: verify
-verify: verify-requirements test-unit verify-sandbox verify-modules verify-upstream verify-oracle verify-live verify-live-1.36 ## everything, on the real control plane: all that make test runs a part of, whole; half an hour or more
+verify: verify-requirements test-unit verify-sandbox verify-modules verify-upstream verify-oracle verify-live verify-live-1.36 ## Run all tests: every module, Karpenter's suites, the oracle, and full end-to-end tests on a real control plane (30 minutes or more)
 
 .PHONY: test-unit
 test-unit: build
@@ -118,21 +118,21 @@ verify-upstream: build
 verify-oracle: build
 	bash test/withgo.sh test/oracle bash test/oracle/run.sh -timeout 60m
 
-# What it finds depends on which versions are installed, so it is no part of verify.
+# The result depends on the installed versions, so this is not part of verify.
 .PHONY: verify-clients
-verify-clients: ## aws-cli and boto3 read the simulated AWS, moto's server answers Dovetail's client, each as far as it is installed; a minute
+verify-clients: ## Test the simulated AWS with aws-cli and boto3, and Dovetail's AWS client with moto, if installed (1 minute)
 	DOVETAIL_AWS_CLIENTS=1 go test -count=1 -v ./test/awsclients
 
-# The first compilation of Karpenter for AWS takes ten minutes, so it is not part of verify. The test runs without `go test`, which would not pass SIGTERM on.
+# Not part of verify: compiling Karpenter for AWS takes 10 minutes. The test binary runs without `go test`, which does not forward SIGTERM.
 .PHONY: karpenter-aws
-karpenter-aws: build ## run Karpenter's own controller for AWS and then Dovetail through the same life on the simulated AWS, and compare their calls to AWS: ten minutes
+karpenter-aws: build ## Run Karpenter's AWS controller, then Dovetail, through the same scenario on the simulated AWS, and compare their AWS calls (10 minutes)
 	go -C test/karpenteraws/controller build -o ../../../bin/karpenter-aws github.com/aws/karpenter-provider-aws/cmd/controller
 	go test -c -o bin/karpenteraws.test ./test/karpenteraws
 	KARPENTER_AWS_BIN="$(CURDIR)/bin/karpenter-aws" bin/karpenteraws.test -test.v -test.timeout 60m
 
-# The first compilation takes half an hour on two processors, so it is not part of verify.
+# Not part of verify: the first compilation takes 30 minutes on two cores.
 .PHONY: kueue
-kueue: build ## run Kueue's and JobSet's own controllers next to Dovetail: Jobs and JobSets get ProvisioningRequests, nodes, and run; five minutes, plus half an hour for the first compilation
+kueue: build ## Test Jobs and JobSets with the Kueue and JobSet controllers (5 minutes, plus 30 minutes for the first compilation)
 	go -C test/kueue build -o ../../bin/kueue sigs.k8s.io/kueue/cmd/kueue
 	go -C test/jobset build -o ../../bin/jobset sigs.k8s.io/jobset
 	KUEUE_BIN="$(CURDIR)/bin/kueue" JOBSET_BIN="$(CURDIR)/bin/jobset" go test -count=1 -v -timeout 60m -run '^TestKueue$$' ./test/e2e
@@ -148,138 +148,138 @@ verify-live-1.36: build sandbox-1.36
 	DOVETAIL_SANDBOX_BIN="$(CURDIR)/bin/dovetail-sandbox-1.36" go test -count=1 -timeout 60m -run '^($(SERIES_1.36))$$' ./test/e2e
 
 .PHONY: oracle
-oracle: ## hold plans for 600 drawn clusters, half of them with devices, and 10,000 bindings against the real kube-scheduler, and 300 more plans against Karpenter's
+oracle: ## Compare plans for 600 random clusters (half of them with devices) and 10,000 bindings with kube-scheduler, and 300 plans with Karpenter
 	go -C test/oracle test -count=1 -v -timeout 6h -run '^TestKarpenter$$' ./karpenter -args -seeds 300
 	go -C test/oracle test -count=1 -v -run '^TestBindings$$' ./scheduler -args -bindings 10000
 	go -C test/oracle test -count=1 -v -run '^TestDrawn$$' ./scheduler -args -seeds 300 -mutants
 	go -C test/oracle test -count=1 -v -run '^TestDrawnDevices$$' ./scheduler -args -devices 300 -mutants
 
 .PHONY: optima
-optima: ## have HiGHS (from npm) find the optima that TestOptima holds plans and bounds against
+optima: ## Compute the optima for TestOptima with the HiGHS solver (installed from npm)
 	rm -rf .cache/optima && mkdir -p .cache/optima
 	go test -count=1 ./internal/solve -run '^TestOptima$$' -args -write-lp "$(CURDIR)/.cache/optima"
 	npm install --silent --no-audit --no-fund --prefix .cache/optima highs@1.15.3
 	node internal/solve/testdata/optima/solve.mjs .cache/optima internal/solve/testdata/optima/optima.txt
 
 .PHONY: soak
-soak: build ## the long series: every seed of every test that make verify runs a few of
+soak: build ## Run the randomized tests with all seeds; make verify runs a few seeds of each (several hours)
 	DOVETAIL_SOAK=1 go test -count=1 -timeout 6h ./internal/... ./test/e2e/...
 	DOVETAIL_SOAK=1 go -C test/upstream test -count=1 -timeout 2h -run "^TestTakeover$$" .
 	FUZZTIME=10m bash build/fuzz.sh
 
 .PHONY: vulncheck
-vulncheck: ## hold every module against Go's vulnerability database (needs the internet; VULNDB=URL for a mirror)
+vulncheck: ## Check all modules for known vulnerabilities with govulncheck (requires internet access; VULNDB=URL sets a mirror)
 	@for m in . build/image; do (cd $$m && go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 $(if $(VULNDB),-db $(VULNDB)) ./...); done
 
 .PHONY: fuzz
-fuzz: ## run each native fuzz test for FUZZTIME (1m); ONLY=pattern runs some
+fuzz: ## Run each fuzz test for FUZZTIME (default 1m; ONLY=PATTERN selects tests)
 	FUZZTIME="$(or $(FUZZTIME),1m)" bash build/fuzz.sh $(ONLY)
 
 .PHONY: bench
-bench: build ## one table: how good plans are, how soon they are there and what they need, beside the bar of each
+bench: build ## Print a table of plan cost, decision time, CPU and memory, each with its target
 	go run ./test/bench
 
 .PHONY: bench-karpenter
-bench-karpenter: ## ours and Karpenter's scheduler in one run, on the mix of Karpenter's own benchmark: minutes, most of them Karpenter's
+bench-karpenter: ## Compare the solver with Karpenter's scheduler on Karpenter's benchmark workload (several minutes)
 	go -C test/oracle test -run '^$$' -bench Mix -benchtime 1x -timeout 30m ./karpenter
 
 .PHONY: bench-reaction
-bench-reaction: build ## from pending pod to NodeClaim and to Running, beside the floor, as JSON
+bench-reaction: build ## Measure the time from pending pod to NodeClaim and to Running, next to the minimum possible, as JSON
 	go run ./test/reaction
 
 .PHONY: bench-groups
-bench-groups: build ## the same pods on Cluster API, with its own core manager, and on Auto Scaling groups: seconds to run, dollars beside the bound, scale-down, writes, as JSON; six minutes, plus the first compilation
+bench-groups: build ## Compare Cluster API with Auto Scaling groups: time to run, cost over the lower bound, scale-down, writes, as JSON (6 minutes, plus the first compilation)
 	go test -run '^$$' -bench '^BenchmarkNodeGroups$$' -benchtime 1x -timeout 30m ./test/e2e
 
 .PHONY: bench-consolidation
-bench-consolidation: build ## three pods of ten leave a thousand: how soon it is at rest, what it costs, who was moved, as JSON
+bench-consolidation: build ## Measure consolidation after scaling 1,000 pods to 700: time, cost, and evictions, as JSON
 	go run ./test/consolidation
 
 .PHONY: bench-life
-bench-life: build ## one controller through twenty rounds of an ordinary day: dollars over the bound, evictions, seconds to rest, as JSON
+bench-life: build ## Measure 20 rounds of typical workload changes: cost over the lower bound, evictions, settling time, as JSON
 	go run ./test/life
 
-# ARGS are flags of test/priorities: ARGS="-series 1m" is a trial, ARGS=-h lists them.
+# ARGS are flags of test/priorities: ARGS="-series 1m" for a short run, ARGS=-h for a list.
 .PHONY: bench-priorities
-bench-priorities: build ## 72 Deployments in five priority classes, half of them with PodDisruptionBudgets: nodes launched again, commands taken back, preemptions, cost at rest, as JSON; ten minutes; ARGS="-karpenter bin/karpenter" runs Karpenter's KWOK controller instead
+bench-priorities: build ## Measure 72 Deployments in five priority classes: relaunched nodes, cancelled commands, preemptions, final cost, as JSON (10 minutes; ARGS="-karpenter bin/karpenter" runs Karpenter's KWOK controller)
 	go run ./test/priorities $(ARGS)
 
-# ARGS are flags of test/adversaries: ARGS="-series 1m -only dovetail" is a trial, ARGS=-list lists the adversaries, ARGS=-h the flags.
+# ARGS are flags of test/adversaries: ARGS="-series 1m -only dovetail" for a short run, ARGS=-list for the adversaries, ARGS=-h for the flags.
 .PHONY: bench-adversaries
-bench-adversaries: build ## an honest Deployment alone, then beside 25 adversaries, with Dovetail and with Karpenter's KWOK controller: launches, unused launches and their dollars, waits, evictions, as one table; three quarters of an hour
+bench-adversaries: build ## Compare Dovetail with Karpenter's KWOK controller for one Deployment, alone and next to each of 25 adversaries: launches, unused launches and their cost, waits, evictions (45 minutes)
 	go -C test/upstream build -o ../../bin/karpenter sigs.k8s.io/karpenter/kwok
 	go run ./test/adversaries $(ARGS)
 
-# ARGS are flags of test/kubelets: ARGS="-rounds 2" is a trial, ARGS="-landing off" leaves binding to kube-scheduler, ARGS=-h lists them.
+# ARGS are flags of test/kubelets: ARGS="-rounds 2" for a short run, ARGS="-landing off" to let kube-scheduler bind pods, ARGS=-h for a list.
 .PHONY: bench-kubelets
-bench-kubelets: build kubelet ## 300 pods onto nodes planned to the last CPU, each with Kubernetes' own kubelet; twenty rounds of growing and shrinking, interruptions, drains: how many pods kubelets reject, and what a kubelet takes, as JSON; a quarter of an hour
+bench-kubelets: build kubelet ## Measure pods rejected by kubelets, and resources used by a kubelet: 300 pods on full nodes, 20 rounds of scaling, interruptions and drains, as JSON (15 minutes)
 	go run ./test/kubelets $(ARGS)
 
 .PHONY: bench-life-karpenter
-bench-life-karpenter: build ## the same rounds with Karpenter's own KWOK controller in Dovetail's place
+bench-life-karpenter: build ## Run bench-life with Karpenter's KWOK controller instead of Dovetail
 	go -C test/upstream build -o ../../bin/karpenter sigs.k8s.io/karpenter/kwok
 	go run ./test/life -karpenter bin/karpenter
 
 .PHONY: bench-replay
-bench-replay: ## replay an hour of a drawn recording of 100 nodes: processor seconds and memory; NODES=1000, HOURS=168 and PACE=30s with it is the week
+bench-replay: ## Measure CPU time and memory of replaying one hour of a random recording of 100 nodes (one week of 1,000 nodes: NODES=1000 HOURS=168 PACE=30s)
 	DOVETAIL_PACE=$(PACE) go test ./internal/replay/recording -run '^$$' -bench 'Replay/nodes=$(or $(NODES),100)$$/hours=$(or $(HOURS),1)$$' -benchtime 1x -timeout 24h
 
 .PHONY: bench-ui
-bench-ui: build ## top --once, doctor and the page's first paint in Chromium with 1,000 nodes and 20,000 pods, with memory; minutes, most of them to make the pods
+bench-ui: build ## Measure top --once, doctor and the first paint of the page in Chromium with 1,000 nodes and 20,000 pods (several minutes)
 	go -C test/ui run ./bench $(ARGS)
 
 .PHONY: pictures
-pictures: build ## take the screenshots in README and docs: a sandbox of about sixty nodes in Chromium, light and dark; three minutes
+pictures: build ## Take the screenshots for README and docs in Chromium: a sandbox with about 60 nodes, light and dark theme (3 minutes)
 	go -C test/ui run ./pictures -out ../../docs $(ARGS)
 
-# ARGS are flags of test/compare: ARGS="-runs 1 -pods 200" is a trial, ARGS=-h lists them.
+# ARGS are flags of test/compare: ARGS="-runs 1 -pods 200" for a short run, ARGS=-h for a list.
 .PHONY: compare
-compare: build ## Dovetail, Karpenter and, with CLUSTER_AUTOSCALER=path of its binary, Cluster Autoscaler at the same work: tables and pictures in bench-out/compare; about an hour a system
+compare: build ## Compare Dovetail with Karpenter and, if CLUSTER_AUTOSCALER=PATH is set, Cluster Autoscaler: tables and charts in bench-out/compare (1 hour per system)
 	go -C test/upstream build -o ../../bin/karpenter sigs.k8s.io/karpenter/kwok
 	go run ./test/compare -karpenter bin/karpenter $(if $(CLUSTER_AUTOSCALER),-cluster-autoscaler $(CLUSTER_AUTOSCALER)) $(ARGS)
 
 .PHONY: compare-aws
-compare-aws: build ## Dovetail on EC2 Fleet and on Auto Scaling groups, Karpenter's own controller for AWS and, with CLUSTER_AUTOSCALER=path of its binary, Cluster Autoscaler, at the same work on the same simulated AWS: tables and a picture in bench-out/compare-aws; 45 minutes
+compare-aws: build ## Compare Dovetail (EC2 Fleet and Auto Scaling groups) with Karpenter and, if CLUSTER_AUTOSCALER=PATH is set, Cluster Autoscaler, on the simulated AWS: tables and a chart in bench-out/compare-aws (45 minutes)
 	go -C test/karpenteraws/controller build -o ../../../bin/karpenter-aws github.com/aws/karpenter-provider-aws/cmd/controller
 	go run ./test/compare -boot 35s -pods 300 -runs 3 -consolidate-after 10s -still 45s -longest 4m -karpenter-aws bin/karpenter-aws $(if $(CLUSTER_AUTOSCALER),-cluster-autoscaler $(CLUSTER_AUTOSCALER)) -dir bench-out/compare-aws $(ARGS)
 
 .PHONY: bench-hostile
-bench-hostile: ## one tenant asks for what costs most to decide on, 46 ways: how long ten ordinary pods of another namespace wait, and what a step costs; then the same with nine in ten of its pods running
+bench-hostile: ## Measure how long pods of one namespace wait while another namespace creates the most expensive pods to plan, in 46 variants: all pending, then 90 % running
 	go run ./test/hostile
 	go run ./test/hostile -landed
 
 .PHONY: chaos
-chaos: build ## kill, stop or slow down components of the sandbox 200 times, in the middle of growing, shrinking, drift and expiry: at rest again within a minute, nothing left over; some hours; ARGS="-faults 20 -seed 3 -json"
+chaos: build ## Kill, stop or slow down components 200 times during scaling, drift and expiry, and check that the cluster settles within a minute without leftovers (several hours; ARGS="-faults 20 -seed 3 -json")
 	go run ./test/chaos $(ARGS)
 
 .PHONY: house
-house: ## for each package: lines, longest function, methods per type with promoted ones, uses that run upwards; files per check-list; DIR=checkout measures another, ARGS="-json" or "-arrows" says more
+house: ## Print code structure metrics per package: lines, longest function, methods per type, upward uses; files per checklist (DIR=PATH measures another checkout; ARGS=-json, ARGS=-arrows)
 	@go run ./test/house $(ARGS) $(if $(DIR),-dir $(DIR),cmd internal sandbox)
 
 .PHONY: bench-headroom
-bench-headroom: ## two months of a web log replayed (half an hour), and drawn series: how much pods wait and how much is idle, ours beside standing buffers; ARGS="-trace counts.csv.gz -step 1m -target 200" replays yours, ARGS=-json prints JSON, ARGS=-plain takes seconds
+bench-headroom: ## Compare the demand forecast with fixed buffers on two months of a web log and random series: pod wait and idle capacity (30 minutes, ARGS=-plain takes seconds; ARGS="-trace counts.csv.gz -step 1m -target 200" replays a trace; ARGS=-json)
 	go run ./test/headroom $(ARGS)
 	go run ./test/headroom -drawn $(filter -json,$(ARGS))
 
-# ARGS are flags of test/upstream, such as ARGS="-focus Basic"; ARGS=-h lists them.
+# ARGS are flags of test/upstream, such as ARGS="-focus Basic"; ARGS=-h for a list.
 UPSTREAM = go -C test/upstream build -o ../../bin/upstream . && bin/upstream
 
 .PHONY: upstream
-upstream: build ## Karpenter's own regression suite, unmodified, against Dovetail on the sandbox: about an hour
+upstream: build ## Run Karpenter's regression suite, unmodified, with Dovetail on the sandbox (1 hour)
 	@$(UPSTREAM) -suite regression $(ARGS)
 
 .PHONY: upstream-performance
-upstream-performance: build ## Karpenter's own performance suite against Dovetail and against Karpenter, one table: about two hours
+upstream-performance: build ## Run Karpenter's performance suite with Dovetail and with Karpenter, and print one table (2 hours)
 	@$(UPSTREAM) -suite performance -both $(ARGS)
 
 .PHONY: gen
-gen: ## regenerate the CRDs, the deep copies, the built-in catalog and the command reference
+gen: ## Regenerate CRDs, deep-copy functions, the built-in catalog and the command reference
 	go tool -modfile=go.tools.mod controller-gen object:headerFile=api/gen/header.txt crd paths=./api/... output:crd:dir=charts/dovetail/crds
 	go run ./api/gen charts/dovetail/crds
 	go generate ./internal/...
 	go test ./internal/cli -run TestReference -update
 
 .PHONY: clean
-clean: ## stop sandboxes of this user and remove what was built
+clean: ## Stop sandboxes of this user and delete build output
 	@if [ -x bin/dovetail-sandbox ]; then bin/dovetail-sandbox down || true; fi
 	rm -rf bin bench-out

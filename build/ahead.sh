@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Dovetail Authors
 
-# Compiles what the later parts of `make verify` need. With nothing cached that is some minutes of work, and the sandbox's tests, beside which
-# it runs at the lowest priority, mostly wait. What fails here fails again where it is needed, and is told there.
+# Compiles the dependencies of later steps of `make verify`, at the lowest priority, during the sandbox's tests, which mostly wait. Without a
+# build cache this takes several minutes. Errors are ignored: the later steps report them.
 cd "$(dirname "$0")/.." || exit
 make kubelet
 go -C test/chart tool helm version

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Dovetail Authors
 
-# progress.sh NAME MODULE_DIR GO_BUILD_ARGS... runs `go build` and, when it takes longer than two seconds, says how far it is.
+# progress.sh NAME MODULE_DIR GO_BUILD_ARGS... runs `go build`, and prints its progress if it takes longer than two seconds.
 set -euo pipefail
 name=$1 dir=$2
 shift 2
@@ -12,13 +12,13 @@ count=$(mktemp)
 trap 'rm -f "$count"; [ -z "${ticker:-}" ] || kill "$ticker" 2>/dev/null || true' EXIT
 (
   sleep 2
-  echo "building $name: fetching modules and counting packages" >&2
+  echo "building $name: downloading modules and counting packages" >&2
   total=$(go -C "$dir" list -deps "$pkg" 2>/dev/null | wc -l)
   step=5
   [ -t 2 ] && step=2
   while sleep "$step"; do
     done=$(wc -l <"$count")
-    line="building $name: $done packages compiled, of at most $total, $((SECONDS - start)) s"
+    line="building $name: $done of at most $total packages compiled, $((SECONDS - start)) s"
     if [ -t 2 ]; then printf '\r\033[K%s' "$line" >&2; else echo "$line" >&2; fi
   done
 ) &

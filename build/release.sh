@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Dovetail Authors
 
-# release.sh VERSION writes everything that a release publishes to bin/release, and publishes nothing: archives of the binary with
-# checksums, the container image (OCI layout, with SBOM and provenance), the chart, and the krew manifest. VERSION is a semantic version
-# without a leading v. The archives are the same, byte for byte, for the same commit. PLATFORMS overrides the list of platforms.
+# release.sh VERSION builds the release artifacts in bin/release and does not publish them: archives of the binary with checksums, the
+# container image (OCI layout, with SBOM and provenance), the chart, and the krew manifest. VERSION is a semantic version without a leading
+# v. Archives of the same commit are identical byte for byte. PLATFORMS overrides the list of platforms.
 set -euo pipefail
 version=${1:-}
 if [[ ! $version =~ ^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$ ]]; then
@@ -31,12 +31,12 @@ done
 cp build/krew/dovetail.yaml "$out/krew.yaml"
 sed -i "s/v0\.0\.0/v$version/" "$out/krew.yaml"
 while read -r sum archive; do
-  # The line after the archive's uri holds its checksum.
+  # The line after the archive's uri contains its checksum.
   sed -i "/\/${archive//./\\.}\$/{n;s/sha256: \".*\"/sha256: \"$sum\"/}" "$out/krew.yaml"
 done <"$out/checksums.txt"
 
 go -C test/chart tool helm package "$PWD/charts/dovetail" --version "$version" --app-version "$version" --destination "$PWD/$out" >/dev/null
-# Paths of the image are relative to the top of the repository.
+# Image paths are relative to the root of the repository.
 go -C build/image run . -version "$version" -out "$out/image" ${REPOSITORY:+-repository "$REPOSITORY"} ${IMAGE_PLATFORMS:+-platforms "$IMAGE_PLATFORMS"}
 (cd "$out" && sha256sum dovetail-*.tgz >>checksums.txt && sha256sum --quiet -c checksums.txt)
 echo "release $version is in $out:"
