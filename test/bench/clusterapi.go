@@ -22,7 +22,7 @@ import (
 	"github.com/dovetail-sh/dovetail/test/problems"
 )
 
-// kept is the record of a provider of node groups.
+// kept is the stored record of a node group provider.
 type kept string
 
 // Load implements nodegroups.Records.
@@ -31,7 +31,7 @@ func (k kept) Load(context.Context) (string, error) { return string(k), nil }
 // Swap implements nodegroups.Records.
 func (k kept) Swap(context.Context, string, string) (bool, error) { return false, nil }
 
-// steps is a clock that each step moves on.
+// steps is a clock that each step advances.
 type steps struct {
 	cloud.Wall
 	now time.Time
@@ -40,8 +40,8 @@ type steps struct {
 // Now implements cloud.Clock.
 func (s *steps) Now() time.Time { return s.now }
 
-// clusterAPI measures a step of 60 MachineDeployments with 17 nodes each, which have 12 pods each: all groups and Machines are read anew, the pending pods are
-// planned for, or without any, consolidation is searched, and the plan is verified.
+// clusterAPI measures one step with 60 MachineDeployments of 17 nodes with 12 pods each: all groups and Machines are read, pending pods are
+// planned (or, without pending pods, consolidation is searched), and the plan is verified.
 func clusterAPI(pending, runs int) (row, error) {
 	const groups, each = 60, 17
 	answers, record := clusterapitest.Fleet(groups, each)
@@ -116,7 +116,7 @@ func clusterAPI(pending, runs int) (row, error) {
 			added = len(out.Result.New)
 		}
 		if add && added == 0 && len(out.Commands) == 0 {
-			failed = errors.New("nothing is decided")
+			failed = errors.New("the step decided nothing")
 		}
 	}
 	step(false)
@@ -134,7 +134,7 @@ func clusterAPI(pending, runs int) (row, error) {
 	if out.Cost.BoundMicroPerHour > 0 {
 		r.ratio = float64(out.Cost.NewMicroPerHour) / float64(out.Cost.BoundMicroPerHour)
 	}
-	r.note = fmt.Sprintf("%d nodes launched, %d to be removed", added, removed)
+	r.note = fmt.Sprintf("%d nodes launched, %d nodes removed", added, removed)
 	r.met = r.whole <= 100*time.Millisecond
 	return r, failed
 }

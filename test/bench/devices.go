@@ -25,7 +25,7 @@ var gpuTypes = []struct {
 	{"p8.large", "a100", "80Gi", 96, 27_447_000}, {"p9", "h100", "80Gi", 192, 55_040_000},
 }
 
-// gpuClaims are what pods claim.
+// gpuClaims are the resource claims of the pods.
 var gpuClaims = []struct {
 	name, expression string
 	count            int
@@ -83,7 +83,8 @@ spec: {selectors: [{cel: {expression: device.driver == "gpu.example.com"}}]}
 	return b.String()
 }
 
-// claims measures how pods with resource claims are planned onto types with 8 devices: their objects are translated, the plan is made and verified.
+// claims measures planning of pods with resource claims on instance types with 8 devices, including translation of the objects and
+// verification of the plan.
 func claims(n, runs int, ratio float64, limit time.Duration) (row, error) {
 	set, err := manifests.Read("claims", []byte(claimingManifests(n)))
 	if err != nil {
@@ -117,7 +118,7 @@ func claims(n, runs int, ratio float64, limit time.Duration) (row, error) {
 	return r, failed
 }
 
-// placed counts the pods that get a place on nodes to come.
+// placed returns the number of pods planned on new nodes.
 func placed(out decide.Output) (n int) {
 	if out.Result != nil {
 		for i := range out.Result.New {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command bench prints one table: how good plans are, how soon they are there and what they need, beside the bar of each. The problems are
-// those of package problems; traces and prices lie in -data, and rows without theirs are said to be skipped.
+// Command bench prints a table of plan cost, time, memory and allocations for each problem of package problems, with a target for each.
+// Traces and prices are read from -data; rows whose data is missing are marked as skipped.
 //
-// Everything runs on one thread. Time is processor time, the garbage collector's included, because a clock also counts what else the
-// machine does; of several runs the middle one stands. The row of the process counts the processor time of the whole process.
+// Everything runs on one thread. Times are CPU time, including garbage collection, because wall time depends on other load; the median of
+// several runs is printed. The row "plan process" measures the CPU time of the whole process.
 //
-// It reads the product from outside, through the calls that the controller and `dovetail plan` make. Start reading at main.
+// The measured calls are those of the controller and of `dovetail plan`. Start reading at main.
 package main
 
 import (
@@ -41,7 +41,7 @@ import (
 type row struct {
 	name      string
 	pods      int
-	ratio     float64 // cost over the proven bound; 0: nothing was bought
+	ratio     float64 // cost over the proven bound; 0: no node is launched
 	provenBy  string
 	first     time.Duration // the first plan that could be launched, and its bound by resource prices
 	firstCost float64       // its cost over the bound that was proven in the end
@@ -49,18 +49,18 @@ type row struct {
 	clock     time.Duration
 	bytes     uint64 // allocated, a pod
 	allocs    uint64 // in all
-	bar       string
+	target    string
 	met       bool
 	note      string
 }
 
 func main() {
-	data := flag.String("data", "../shared/data", "folder of the catalog and of traces/")
-	binary := flag.String("binary", "bin/dovetail", "what the row of the process runs")
-	runs := flag.Int("runs", 3, "runs of each problem; the middle one stands")
-	profile := flag.String("cpuprofile", "", "write a profile of the processor time to this file")
-	allocated := flag.String("memprofile", "", "write a profile of what was allocated, each allocation of it, to this file")
-	only := flag.String("only", "", "rows whose name contains this")
+	data := flag.String("data", "../shared/data", "directory with the catalog and traces/")
+	binary := flag.String("binary", "bin/dovetail", "dovetail binary for the row \"plan process\"")
+	runs := flag.Int("runs", 3, "runs of each problem; the median is printed")
+	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
+	allocated := flag.String("memprofile", "", "write a profile of all allocations to this file")
+	only := flag.String("only", "", "run only rows whose name contains this text")
 	flag.Parse()
 	runtime.GOMAXPROCS(1)
 	if *allocated != "" {
@@ -90,7 +90,7 @@ func main() {
 			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", x.name, err)
 			os.Exit(1)
 		}
-		r.name, r.bar = x.name, x.bar
+		r.name, r.target = x.name, x.target
 		rows = append(rows, r)
 	}
 	if strings.Contains("plan process", *only) {
@@ -119,23 +119,23 @@ func main() {
 	}
 }
 
-// entry is a problem with its bar.
+// entry is a problem with its target.
 type entry struct {
-	name, bar string
-	measure   func() (row, error)
+	name, target string
+	measure      func() (row, error)
 }
 
-// besideKarpenter is the bar that takes Karpenter's own scheduler to tell.
+// besideKarpenter is the target of a row that is compared with Karpenter's scheduler by another command.
 const besideKarpenter = "make bench-karpenter"
 
-// table lists the rows. A bar is what cost over bound and processor time may be at most.
+// table lists the rows. A target is the maximum of cost over bound, and of CPU time.
 func table(data string, runs int) []entry {
 	solved := func(name string, ratio float64, limit time.Duration, make func() (*problems.Problem, error)) entry {
-		bar := "stated"
+		target := "any cost"
 		if ratio > 0 {
-			bar = fmt.Sprintf("%.2f", ratio)
+			target = fmt.Sprintf("%.2f", ratio)
 		}
-		return entry{name, fmt.Sprintf("%s, %v", bar, limit), func() (row, error) {
+		return entry{name, fmt.Sprintf("%s, %v", target, limit), func() (row, error) {
 			x, err := make()
 			if err != nil {
 				return row{}, err
@@ -148,9 +148,9 @@ func table(data string, runs int) []entry {
 	tianchi := func(sample int, rules bool) func() (*problems.Problem, error) {
 		return func() (*problems.Problem, error) { return problems.Tianchi(data, sample, rules) }
 	}
-	// The time with minValues is compared with that without, of the same pods, and its plan with the bound of that.
+	// choosing compares the time with minValues with the time without them, for the same pods.
 	choosing := func(name string, make func() (*problems.Problem, error), categories, families, generations, types int) entry {
-		return entry{name, "1.3 times without", func() (row, error) {
+		return entry{name, "1.3x without minValues", func() (row, error) {
 			x, err := make()
 			if err != nil {
 				return row{}, err
@@ -158,7 +158,7 @@ func table(data string, runs int) []entry {
 			without := solveIt(problems.MinValues(x, 0, 0, 0, 0), 2*runs+1)
 			r := solveIt(problems.MinValues(x, categories, families, generations, types), 2*runs+1)
 			r.met = r.note == "" && float64(r.whole) <= 1.3*float64(without.whole)
-			r.note = strings.TrimSpace(fmt.Sprintf("%s without: %s, %s", r.note, duration(without.whole), ratio(without.ratio)))
+			r.note = strings.TrimSpace(fmt.Sprintf("%s without minValues: %s, %s", r.note, duration(without.whole), ratio(without.ratio)))
 			return r, nil
 		}}
 	}
@@ -174,7 +174,7 @@ func table(data string, runs int) []entry {
 		solved("tianchi, sample", 1.02, time.Second, tianchi(20000, false)),
 		solved("tianchi, all", 1.02, time.Second, tianchi(0, false)),
 		solved("openb, GPUs, 695 types", 1.03, 2*time.Second, func() (*problems.Problem, error) { return problems.Openb(data) }),
-		solved("tianchi with its rules", 0, 5*time.Second, tianchi(0, true)),
+		solved("tianchi with constraints", 0, 5*time.Second, tianchi(0, true)),
 		{"Karpenter's mix, 400 types", besideKarpenter, func() (row, error) { return solveIt(problems.Mix(10000), runs), nil }},
 		solved("2,000 classes onto 5,000 nodes", 1.02, time.Second, func() (*problems.Problem, error) { return problems.Many(data) }),
 		{"one pod, 10,000 nodes, event to plan", "5ms", func() (row, error) {
@@ -186,13 +186,13 @@ func table(data string, runs int) []entry {
 			r.met = r.whole <= 5*time.Millisecond
 			return r, err
 		}},
-		{"1,000 pods with claims, 8 GPUs a node", "1.02, 1s", func() (row, error) { return claims(1000, runs, 1.02, time.Second) }},
+		{"1,000 pods with claims, 8 GPUs per node", "1.02, 1s", func() (row, error) { return claims(1000, runs, 1.02, time.Second) }},
 		{"60 Cluster API groups, 1,020 nodes", "100ms", func() (row, error) { return clusterAPI(300, 2*runs+1) }},
 		{"60 Cluster API groups, consolidation", "100ms", func() (row, error) { return clusterAPI(0, 2*runs+1) }},
 	}
 }
 
-// cost is what a call took.
+// cost is the CPU time, wall time and memory of one call.
 type cost struct {
 	cpu, clock    time.Duration
 	bytes, allocs uint64
@@ -218,7 +218,7 @@ func measure(runs int, call func()) cost {
 func cpuTime(who int) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(who, &u); err != nil {
-		panic("read the processor time: " + err.Error())
+		panic("read the CPU time: " + err.Error())
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
@@ -245,7 +245,7 @@ func solveIt(x *problems.Problem, runs int) row {
 	return r
 }
 
-// cluster is a state of many nodes of ours with their pods.
+// cluster returns a state with the nodes and pods of a problem.
 func cluster(x *problems.Problem) *state.State {
 	s := state.New()
 	fill(s, x)
@@ -289,8 +289,8 @@ func fill(s *state.State, x *problems.Problem) {
 
 var start = time.Unix(1_800_000_000, 0)
 
-// event measures all that lies between what the watch tells and a checked plan: the pod goes into state, a Snapshot is taken, it is
-// decided, and the plan verified.
+// event measures the time from a watch event to a verified plan: the pod is added to the state, a Snapshot is taken, a decision is made, and
+// the plan is verified.
 func event(x *problems.Problem, runs int) (row, error) {
 	s := cluster(x)
 	now := start
@@ -304,7 +304,7 @@ func event(x *problems.Problem, runs int) (row, error) {
 			s.Pools.SetPool(&p)
 			continue
 		}
-		return row{}, fmt.Errorf("the cluster is not at rest: %+v", a)
+		return row{}, fmt.Errorf("the cluster has not settled: unexpected action %+v", a)
 	}
 	var failed error
 	c := measure(runs, func() {
@@ -317,7 +317,7 @@ func event(x *problems.Problem, runs int) (row, error) {
 			failed = err
 		}
 		if len(out.Result.New) != 1 {
-			failed = fmt.Errorf("%d machines are planned for one pod", len(out.Result.New))
+			failed = fmt.Errorf("%d nodes are planned for one pod", len(out.Result.New))
 		}
 		s.DeletePod(pod.Key())
 	})
@@ -328,7 +328,7 @@ func event(x *problems.Problem, runs int) (row, error) {
 // process runs `dovetail plan` on a thousand pods of two sizes, start to end.
 func process(binary string, runs int) (row, error) {
 	const limit = 300 * time.Millisecond
-	r := row{name: "basic, plan process", pods: 1000, bar: limit.String()}
+	r := row{name: "basic, plan process", pods: 1000, target: limit.String()}
 	if _, err := os.Stat(binary); err != nil {
 		return r, err
 	}
@@ -374,24 +374,24 @@ func basicManifests() string {
 
 func print(rows []row) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "problem\tpods\tfirst plan\tits cost/bound\tplan and proof\tcost/bound\tproven by\tclock\tbytes/pod\tallocations\tbar\tmet\t")
+	fmt.Fprintln(w, "problem\tpods\tfirst plan\tfirst cost/bound\tplan and proof\tcost/bound\tproven by\twall time\tbytes/pod\tallocations\ttarget\tmet\t")
 	for _, r := range rows {
 		if strings.HasPrefix(r.note, "skipped") {
-			fmt.Fprintf(w, "%s\t%s\t\t\t\t\t\t\t\t\t%s\t\t\n", r.name, r.note, r.bar)
+			fmt.Fprintf(w, "%s\t%s\t\t\t\t\t\t\t\t\t%s\t\t\n", r.name, r.note, r.target)
 			continue
 		}
 		met := "no"
 		switch {
-		case r.bar == besideKarpenter:
+		case r.target == besideKarpenter:
 			met = "-"
 		case r.met:
 			met = "yes"
 		}
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.name, r.pods, duration(r.first), ratio(r.firstCost), duration(r.whole), ratio(r.ratio), r.provenBy,
-			duration(r.clock), number(r.bytes), number(r.allocs), r.bar, met, r.note)
+			duration(r.clock), number(r.bytes), number(r.allocs), r.target, met, r.note)
 	}
 	w.Flush()
-	fmt.Println("\nTimes are processor time on one thread, and the clock beside it. The first plan is tier 1, which may be launched at once.")
+	fmt.Println("\nTimes are CPU time on one thread, except for wall time. The first plan (tier 1) may be launched immediately.")
 }
 
 func duration(d time.Duration) string {
@@ -420,7 +420,7 @@ func number(n uint64) string {
 	return fmt.Sprint(n)
 }
 
-// memory says what the controller's picture of a cluster takes, for each pod and each node with its claim.
+// memory prints the memory of a cluster's state per pod, and per node with its NodeClaim.
 func memory() {
 	x := &problems.Problem{ResourceNames: model.FixedNames(), Pool: problems.Mix(1).Pool}
 	held := func(nodes, podsEach int) float64 {
@@ -439,5 +439,5 @@ func memory() {
 	}
 	few, many := held(5000, 2), held(5000, 12)
 	pod := (many - few) / 50_000
-	fmt.Printf("Memory held by state and its Snapshot: %.0f bytes a pod, %.0f bytes a node with its claim.\n", pod, (few-10_000*pod)/5000)
+	fmt.Printf("Memory used by state and Snapshot: %.0f bytes per pod, %.0f bytes per node with NodeClaim.\n", pod, (few-10_000*pod)/5000)
 }

@@ -28,7 +28,7 @@ const (
 	clusterAutoscalerGroups = "Cluster Autoscaler on groups"
 )
 
-// unlimitedScaleDown are the flags of Cluster Autoscaler that mean what a disruption budget of 100 % means for the groups of awsGroups.
+// unlimitedScaleDown are the flags of Cluster Autoscaler equivalent to a disruption budget of 100 % for the groups of awsGroups.
 var unlimitedScaleDown = []string{"--max-scale-down-parallelism=200", "--max-drain-parallelism=200"}
 
 // onGroups reports whether a system launches from Auto Scaling groups.
@@ -36,15 +36,15 @@ func onGroups(system string) bool {
 	return system == dovetailGroups || system == clusterAutoscalerGroups
 }
 
-// AWSRun is what the comparison on the simulated AWS measures of a cluster whose instances all boot equally long.
+// AWSRun is the result of a run on the simulated AWS with one boot time.
 type AWSRun struct {
 	Start        Start           `json:"start"`
 	Burst        AWSBurst        `json:"burst"`
 	ScaleDown    AWSScaleDown    `json:"scaleDown,omitzero"`    // with instances that boot only
-	Interruption AWSInterruption `json:"interruption,omitzero"` // in the middle of the scale-down
+	Interruption AWSInterruption `json:"interruption,omitzero"` // during the scale-down
 }
 
-// AWSBurst is many pods at once on the simulated AWS.
+// AWSBurst is the result of a burst of pods on the simulated AWS.
 type AWSBurst struct {
 	Seconds float64 `json:"seconds"` // until all run
 	Nodes   int     `json:"nodes"`
@@ -52,30 +52,29 @@ type AWSBurst struct {
 	Calls   int     `json:"calls"` // to AWS, from the creation of the pods until a few seconds after all run
 }
 
-// measureAWS runs one system through the work twice, each time on a sandbox of its own: with instances that boot, and with instances that are ready at once.
+// measureAWS runs the workload twice with one system, each time in a new sandbox: with boot time, and without.
 func measureAWS(ctx context.Context, system string, o options) (run *Run, err error) {
 	run = &Run{System: system}
 	if run.Busy, err = busy(ctx); err != nil {
 		return nil, err
 	}
 	if err := runAWS(ctx, system, o, o.Boot, run, &run.Booting); err != nil {
-		return nil, fmt.Errorf("instances that boot in %s: %w", o.Boot, err)
+		return nil, fmt.Errorf("with a boot time of %s: %w", o.Boot, err)
 	}
 	if err := runAWS(ctx, system, o, 0, run, &run.Ready); err != nil {
-		return nil, fmt.Errorf("instances that are ready at once: %w", err)
+		return nil, fmt.Errorf("without boot time: %w", err)
 	}
 	return run, nil
 }
 
-// runAWS runs one system through the work on a sandbox of its own, with instances that boot in this time. The scale-down and the interruptions are part of
-// it if they boot at all.
+// runAWS runs the workload with one system and one boot time in a new sandbox. Scale-down and interruptions are only run with a boot time.
 func runAWS(ctx context.Context, system string, o options, boot time.Duration, run *Run, out *AWSRun) (err error) {
 	dir, err := os.MkdirTemp("", "dovetail-compare-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	// A node too small for any pod: if there is none at all, kube-scheduler looks at a new pod no sooner than after a second.
+	// A node too small for any pod: without nodes, kube-scheduler retries a new pod after one second at the earliest.
 	flags := []string{"--cloud", "aws", "--boot", boot.String(), "--pull", "0", "--seed", strconv.Itoa(o.seed), "--base", "t3.nano"}
 	if onGroups(system) {
 		groups := filepath.Join(dir, "groups.yaml")
@@ -182,7 +181,7 @@ func (c *cluster) createAWSPools(ctx context.Context, system string, o options) 
 	return c.poolsReady(ctx, "default", "spot")
 }
 
-// awsTimes adds what the simulated AWS knows of the first node: when the desired capacity of its group was raised, and when its instance was launched.
+// awsTimes adds times of the first node from the simulated AWS: when the desired capacity of its group was raised, and when its instance was launched.
 func (c *cluster) awsTimes(ctx context.Context, start *Start, system string) error {
 	b, err := c.books(ctx)
 	if err != nil {
@@ -192,7 +191,7 @@ func (c *cluster) awsTimes(ctx context.Context, start *Start, system string) err
 		start.InstanceMs = max(start.InstanceMs, start.since(i.Launched))
 	}
 	if start.InstanceMs == 0 {
-		return errors.New("the pod runs, and the simulated AWS has no instance")
+		return errors.New("the pod is running, but the simulated AWS has no instance")
 	}
 	if onGroups(system) {
 		at, err := c.Sandbox.DesiredCapacityRaised(ctx, start.begun)
@@ -223,8 +222,8 @@ func (c *cluster) burstAWS(ctx context.Context, n int) (out AWSBurst, err error)
 		return out, err
 	}
 	out.Seconds = round(last.Sub(begin).Seconds())
-	// Instances that were asked for and come later are paid for too.
-	if _, err := c.follow(ctx, "the nodes to be there", patience, 3*time.Second, func() bool { return true }); err != nil {
+	// Include instances that were requested and launch later.
+	if _, err := c.follow(ctx, "all requested nodes", patience, 3*time.Second, func() bool { return true }); err != nil {
 		return out, err
 	}
 	b, err := c.books(ctx)
@@ -236,7 +235,7 @@ func (c *cluster) burstAWS(ctx context.Context, n int) (out AWSBurst, err error)
 	return out, nil
 }
 
-// billAWS returns how many instances of a capacity type run or boot, and what they cost an hour.
+// billAWS returns the number and hourly cost of running and booting instances of a capacity type.
 func billAWS(b awstest.Books, capacityType string) (nodes int, usd float64) {
 	micro := int64(0)
 	for _, i := range b.Alive {

@@ -18,30 +18,30 @@ import (
 	"github.com/dovetail-sh/dovetail/test/watch"
 )
 
-// AWSScaleDown is what becomes of the burst's instances when three pods of ten are left. Instances and cost are those on demand.
+// AWSScaleDown is the result of scaling the burst down to 30 %. Instances and cost are on-demand only.
 type AWSScaleDown struct {
 	Pods      int     `json:"pods"`
-	Seconds   float64 `json:"seconds"` // until the last change of pods and nodes on demand, consolidateAfter included
+	Seconds   float64 `json:"seconds"` // until the last change of on-demand pods and nodes, including consolidateAfter
 	Nodes     int     `json:"nodes"`
 	USD       float64 `json:"usdPerHour"`
 	Evictions int     `json:"evictions"`
-	Calls     int     `json:"calls"`               // to AWS, those for the spot instances included
-	Unrested  bool    `json:"notAtRest,omitempty"` // after Seconds, when waiting ended: the other figures are of then
+	Calls     int     `json:"calls"`               // to AWS, including calls for spot instances
+	Unrested  bool    `json:"notAtRest,omitempty"` // not stable after Seconds; the other figures are from that time
 }
 
-// AWSInterruption is what becomes of the pods on spot instances when EC2 announces that it takes half of the instances.
+// AWSInterruption is the result of interrupting half of the spot instances.
 type AWSInterruption struct {
-	Instances int     `json:"instances"`          // that the notices were for
-	Pods      int     `json:"pods"`               // that were on them
+	Instances int     `json:"instances"`          // number of interrupted instances
+	Pods      int     `json:"pods"`               // number of pods on them
 	Seconds   float64 `json:"seconds"`            // from the notices until all pods run on other instances
-	Down      float64 `json:"longestDownSeconds"` // from when a pod took the place of an evicted one until it ran
+	Down      float64 `json:"longestDownSeconds"` // longest time from creation of an evicted pod's successor until it ran
 }
 
 // spotPods are the pods of the Deployment on spot instances.
 const spotPods = 60
 
-// scaleDownAWS leaves three pods of ten of the burst and waits until nothing has changed for a while, or so long at most. In the middle of that a Deployment
-// on spot instances starts, and half of these get an interruption notice. Cluster Autoscaler does not read notices: with it, there are none.
+// scaleDownAWS scales the burst down to 30 % and waits until the cluster is stable, or for the longest wait. Meanwhile, a Deployment on spot
+// instances is created, and half of the instances get an interruption notice. Cluster Autoscaler does not read notices, so it gets none.
 func (c *cluster) scaleDownAWS(ctx context.Context, system string, o options) (down AWSScaleDown, in AWSInterruption, err error) {
 	fail := func(err error) (AWSScaleDown, AWSInterruption, error) { return down, in, err }
 	if err := c.Sandbox.AWS(ctx, http.MethodDelete, "/_aws/calls", nil, nil); err != nil {
@@ -59,14 +59,14 @@ func (c *cluster) scaleDownAWS(ctx context.Context, system string, o options) (d
 		}
 		all += spotPods
 	}
-	_, err = c.follow(ctx, "the cluster to come to rest", o.Longest-time.Since(begin), o.Still, func() bool { return c.Running() == all })
+	_, err = c.follow(ctx, "the cluster to be stable", o.Longest-time.Since(begin), o.Still, func() bool { return c.Running() == all })
 	if down.Seconds = round(c.lastMovedOnDemand().Sub(begin).Seconds()); errors.Is(err, watch.ErrWaited) {
 		down.Unrested, down.Seconds = true, o.Longest.Seconds()
 	} else if err != nil {
 		return fail(err)
 	}
 	for _, p := range c.Pods {
-		if p.App != "spot" && p.Created.After(begin) { // a ReplicaSet that shrinks creates none: it takes the place of an evicted one
+		if p.App != "spot" && p.Created.After(begin) { // a ReplicaSet that is scaled down creates no other pods: this one replaces an evicted pod
 			down.Evictions++
 		}
 	}

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// The figures on the simulated AWS that the picture shows too.
+// Figures on the simulated AWS that are also in the chart.
 var (
 	awsRunning     = awsStart("Running", func(s Start) float64 { return s.RunningMs })
 	awsBurst       = awsOf("all Running", seconds, func(r AWSRun) float64 { return r.Burst.Seconds })
-	awsBurstUSD    = awsOf("cost an hour", dollars, func(r AWSRun) float64 { return r.Burst.USD })
+	awsBurstUSD    = awsOf("cost per hour", dollars, func(r AWSRun) float64 { return r.Burst.USD })
 	awsBurstCalls  = awsOf("calls to AWS", number, func(r AWSRun) float64 { return float64(r.Burst.Calls) })
-	awsDown        = figure{name: "at rest", of: func(r Run) float64 { return r.Booting.ScaleDown.Seconds }, format: seconds, beyond: func(r Run) bool { return r.Booting.ScaleDown.Unrested }}
-	awsDownUSD     = awsScaleDown("cost an hour at rest", dollars, func(d AWSScaleDown) float64 { return d.USD })
+	awsDown        = figure{name: "stable after", of: func(r Run) float64 { return r.Booting.ScaleDown.Seconds }, format: seconds, beyond: func(r Run) bool { return r.Booting.ScaleDown.Unrested }}
+	awsDownUSD     = awsScaleDown("cost per hour when stable", dollars, func(d AWSScaleDown) float64 { return d.USD })
 	awsPodDown     = awsInterruption("longest wait of a pod for its new node", func(i AWSInterruption) float64 { return i.Down })
 	awsStartStages = []func(bool) figure{
 		awsStart("Pending", func(s Start) float64 { return s.PodMs }),
@@ -27,11 +27,11 @@ var (
 		awsStart("Node Ready", func(s Start) float64 { return s.ReadyMs }),
 		awsStart("pod bound", func(s Start) float64 { return s.BoundMs }),
 		awsRunning,
-		awsStart("Running, less the time that the instance took to boot", func(s Start) float64 { return s.RunningMs - (s.NodeMs - s.InstanceMs) }),
+		awsStart("Running, without the boot time", func(s Start) float64 { return s.RunningMs - (s.NodeMs - s.InstanceMs) }),
 	}
 )
 
-// awsOf returns a figure of the part with instances that boot (true) or of the part with instances that are ready at once.
+// awsOf returns a figure of the part with boot time (true) or without.
 func awsOf(name string, format func(float64) string, of func(AWSRun) float64, only ...string) func(booting bool) figure {
 	return func(booting bool) figure {
 		return figure{name: name, format: format, only: only, of: func(r Run) float64 {
@@ -55,7 +55,7 @@ func awsInterruption(name string, of func(AWSInterruption) float64) figure {
 	return awsOf(name, seconds, func(r AWSRun) float64 { return of(r.Interruption) }, dovetailFleet, dovetailGroups, karpenterFleet)(true)
 }
 
-// awsSections are all figures on the simulated AWS.
+// awsSections returns all figures on the simulated AWS.
 func awsSections(s Settings) (out []section) {
 	for _, booting := range []bool{true, false} {
 		first := section{title: "A Deployment of one pod that needs a node, after it was created; instances " + bootText(s, booting)}
@@ -72,12 +72,12 @@ func awsSections(s Settings) (out []section) {
 		fmt.Sprintf("The burst scaled down to %d pods; instances %s", s.Pods*3/10, bootText(s, true)),
 		[]figure{
 			awsDown,
-			awsScaleDown("nodes at rest", number, func(d AWSScaleDown) float64 { return float64(d.Nodes) }),
+			awsScaleDown("nodes when stable", number, func(d AWSScaleDown) float64 { return float64(d.Nodes) }),
 			awsDownUSD,
 			awsScaleDown("pods evicted", number, func(d AWSScaleDown) float64 { return float64(d.Evictions) }),
 		},
 	}, section{
-		fmt.Sprintf("%d pods on spot instances, half of which EC2 takes after notice of 2m; instances %s", spotPods, bootText(s, true)),
+		fmt.Sprintf("%d pods on spot instances, half of which are interrupted with a notice of 2m; instances %s", spotPods, bootText(s, true)),
 		[]figure{
 			awsInterruption("all Running on other instances, after the notice", func(i AWSInterruption) float64 { return i.Seconds }),
 			awsPodDown,
@@ -89,7 +89,7 @@ func bootText(s Settings, booting bool) string {
 	if booting {
 		return "boot in " + short(s.Boot)
 	}
-	return "are ready at once"
+	return "boot immediately"
 }
 
 func awsPanels(s Settings) []panel {
@@ -97,32 +97,32 @@ func awsPanels(s Settings) []panel {
 	return []panel{
 		{"One pod, " + short(s.Boot) + " boot: until it runs", awsRunning(true)}, {"One pod, no boot time: until it runs", awsRunning(false)},
 		{burst + short(s.Boot) + " boot, until all run", awsBurst(true)}, {burst + "no boot time, until all run", awsBurst(false)},
-		{burst + "cost an hour", awsBurstUSD(true)}, {burst + "calls to AWS", awsBurstCalls(true)},
-		{fmt.Sprintf("Down to %d pods: cost an hour at rest", s.Pods*3/10), awsDownUSD}, {"Spot interruptions: longest wait of a pod", awsPodDown},
+		{burst + "cost per hour", awsBurstUSD(true)}, {burst + "calls to AWS", awsBurstCalls(true)},
+		{fmt.Sprintf("Down to %d pods: cost per hour when stable", s.Pods*3/10), awsDownUSD}, {"Spot interruptions: longest wait of a pod", awsPodDown},
 	}
 }
 
-// awsConditions say how the figures on the simulated AWS came about, a sentence each.
+// awsConditions describes how the figures on the simulated AWS were measured, one sentence or more per item.
 func awsConditions(r *Results, kubernetes string) []string {
 	out := []string{
-		"Medians of all runs, least and most in brackets. Less is better everywhere.",
+		"Medians of all runs, minimum and maximum in brackets. Lower is better.",
 		"Machine: " + r.Machine + ".",
 		"Systems: " + strings.Join(names(r.Runs), "; ") + ".",
-		fmt.Sprintf("Control plane: Kubernetes %s (etcd, kube-apiserver, kube-controller-manager, kube-scheduler) and the simulated AWS, fresh ones for each run and boot time; kwok simulates nodes and containers. No AWS account was used.", kubernetes),
-		fmt.Sprintf("Instances register %s after their launch, more or less, as drawn from a seed that is the number of the run, or at once. A simulated Auto Scaling group launches an instance 1 s after its desired capacity was raised.", short(r.Settings.Boot)),
-		"On EC2 Fleet: on-demand instances for amd64 of categories c, m and r, newer than generation 2. On Auto Scaling groups: one of c5a.large or c5.large, and one of c5.2xlarge, each of up to 80 instances. Spot instances: on EC2 Fleet the same with fewer than 9 CPUs, in a group c5.2xlarge, c5a.2xlarge or m5.2xlarge; they have a taint, and only the pods of the interruptions tolerate it.",
-		"Pods: one of 900m CPU and 3100Mi, then the burst and those on spot instances of 500m CPU and 512Mi. The nodes, the cost and the calls of the burst are those 3 s after all pods run, the first pod's node included.",
-		fmt.Sprintf("Scale-down: consolidateAfter %s and a disruption budget of 100 %%; for groups --scale-down-unneeded-time of %[1]s and no limit on parallel removals. At rest: no pod and no node has changed for %s, waited for up to %s; the time is that of the last change without spot instances. Nodes and cost are those on demand, on which the burst and the first pod run.", short(r.Settings.ConsolidateAfter), short(r.Settings.Still), short(r.Settings.Longest)),
-		"Interruptions: the pods on spot instances start with the scale-down. When all of them run, EC2 announces that it takes half of their instances. The longest wait is that of a pod that took the place of an evicted one, from its creation until it ran.",
-		"Karpenter runs with the defaults of its chart, and batches pods for 1 s of silence or 10 s at most.",
+		fmt.Sprintf("Control plane: Kubernetes %s (etcd, kube-apiserver, kube-controller-manager, kube-scheduler) and the simulated AWS, new for each run and boot time. kwok simulates nodes and containers. No AWS account was used.", kubernetes),
+		fmt.Sprintf("Instances register about %s after their launch, with jitter from a seed (the number of the run), or immediately. A simulated Auto Scaling group launches an instance 1 s after its desired capacity was raised.", short(r.Settings.Boot)),
+		"EC2 Fleet: on-demand amd64 instances of categories c, m and r above generation 2. Auto Scaling groups: c5a.large or c5.large, and c5.2xlarge, up to 80 instances each. Spot instances: the same with fewer than 9 CPUs on EC2 Fleet, and c5.2xlarge, c5a.2xlarge or m5.2xlarge in a group. Spot instances have a taint that only the pods of the interruption test tolerate.",
+		"Pods: one with 900m CPU and 3100Mi; in the burst and on spot instances 500m CPU and 512Mi each. Nodes, cost and calls of the burst are measured 3 s after all pods run, and include the first pod's node.",
+		fmt.Sprintf("Scale-down: consolidateAfter %s and a disruption budget of 100 %%; on groups --scale-down-unneeded-time=%[1]s and no limit on parallel removals. Stable: no pod and no node has changed for %s (longest wait: %s); the time is that of the last change, without spot instances. Nodes and cost are those of on-demand instances, which run the burst and the first pod.", short(r.Settings.ConsolidateAfter), short(r.Settings.Still), short(r.Settings.Longest)),
+		"Interruptions: the pods on spot instances are created at the scale-down. When all of them run, half of their instances get an interruption notice. The longest wait is the time from the creation of an evicted pod's successor until it runs.",
+		"Karpenter runs with the defaults of its chart (batch window 1 s idle, 10 s maximum).",
 	}
 	if count(r.Runs, clusterAutoscalerGroups) > 0 {
-		out = append(out, "Cluster Autoscaler runs with --expander=least-waste and looks at pods every ten seconds; it does not read interruption notices.")
+		out = append(out, "Cluster Autoscaler runs with --expander=least-waste and a scan interval of 10 s. It does not read interruption notices.")
 	}
 	return out
 }
 
-// awsGroups is the file of Auto Scaling groups for dovetail-sandbox up --groups.
+// awsGroups defines the Auto Scaling groups for dovetail-sandbox up --groups.
 const awsGroups = `
 - name: small
   max: 80
@@ -150,5 +150,5 @@ const awsGroups = `
     - {key: k8s.io/cluster-autoscaler/node-template/taint/pool, value: "spot:NoSchedule"}
 `
 
-// onAWS reports whether results are of the comparison on the simulated AWS.
+// onAWS reports whether the comparison runs on the simulated AWS.
 func (s Settings) onAWS() bool { return s.Boot > time.Duration(0) }

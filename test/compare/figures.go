@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// figure is something that every run is measured by; less is better in all of them.
+// figure is a measured quantity; lower is better for all of them.
 type figure struct {
 	name   string
 	of     func(Run) float64
 	format func(float64) string
-	only   []string       // the systems that have it; nil: all
-	beyond func(Run) bool // it is more than what was measured; nil: never
+	only   []string       // systems with this figure; nil: all
+	beyond func(Run) bool // reports whether the real value exceeds the measured one; nil: never
 }
 
-// section is a part of the work with its figures.
+// section is a part of the workload with its figures.
 type section struct {
 	title   string
 	figures []figure
@@ -31,20 +31,20 @@ func dollars(v float64) string      { return "$" + strconv.FormatFloat(v, 'f', 2
 func number(v float64) string       { return strconv.FormatFloat(v, 'f', 0, 64) }
 func percent(v float64) string      { return strconv.FormatFloat(v, 'f', 1, 64) + " %" }
 
-// over is a cost over its bound as what lies above it, in percent.
+// over returns the excess of a ratio above 1, in percent.
 func over(v float64) float64 { return 100 * (v - 1) }
 
-// The figures that the picture shows too.
+// Figures that are also in the chart.
 var (
 	startRunning   = figure{name: "Running", of: func(r Run) float64 { return r.Start.RunningMs }, format: milliseconds}
 	burstSeconds   = figure{name: "all Running", of: func(r Run) float64 { return r.Burst.Seconds }, format: seconds}
 	burstOver      = figure{name: "cost above the proven minimum", of: func(r Run) float64 { return over(r.Burst.OverBound) }, format: percent}
-	scaleSeconds   = figure{name: "at rest", of: func(r Run) float64 { return r.ScaleDown.Seconds }, format: seconds, beyond: func(r Run) bool { return r.ScaleDown.Unrested }}
-	scaleOver      = figure{name: "cost at rest above the proven minimum", of: func(r Run) float64 { return over(r.ScaleDown.OverBound) }, format: percent}
+	scaleSeconds   = figure{name: "stable after", of: func(r Run) float64 { return r.ScaleDown.Seconds }, format: seconds, beyond: func(r Run) bool { return r.ScaleDown.Unrested }}
+	scaleOver      = figure{name: "cost when stable, above the proven minimum", of: func(r Run) float64 { return over(r.ScaleDown.OverBound) }, format: percent}
 	scaleEvictions = figure{name: "pods evicted", of: func(r Run) float64 { return float64(r.ScaleDown.Evictions) }, format: number}
 )
 
-// stages are one pod's way, in order.
+// stages are the steps from a pending to a running pod, in order.
 var stages = []figure{
 	{name: "Pending", of: func(r Run) float64 { return r.Start.PodMs }, format: milliseconds},
 	{name: "NodeClaim", of: func(r Run) float64 { return r.Start.ClaimMs }, format: milliseconds, only: []string{dovetail, karpenter}},
@@ -54,34 +54,34 @@ var stages = []figure{
 	startRunning,
 }
 
-// sections are all figures for a burst of so many pods.
+// sections returns all figures.
 func sections(s Settings) []section {
 	if s.onAWS() {
 		return awsSections(s)
 	}
 	return []section{
-		{"A Deployment of one pod that needs a node, after it was made", stages},
+		{"A Deployment of one pod that needs a node, after it was created", stages},
 		{fmt.Sprintf("A burst of %d pods", s.Pods), []figure{
 			burstSeconds,
 			{name: "nodes", of: func(r Run) float64 { return float64(r.Burst.Nodes) }, format: number},
-			{name: "cost an hour", of: func(r Run) float64 { return r.Burst.USD }, format: dollars},
+			{name: "cost per hour", of: func(r Run) float64 { return r.Burst.USD }, format: dollars},
 			burstOver,
 		}},
 		{fmt.Sprintf("The burst scaled down to %d pods", s.Pods/2*3/10*2), []figure{
 			scaleSeconds,
-			{name: "nodes at rest", of: func(r Run) float64 { return float64(r.ScaleDown.Nodes) }, format: number},
-			{name: "cost an hour at rest", of: func(r Run) float64 { return r.ScaleDown.USD }, format: dollars},
+			{name: "nodes when stable", of: func(r Run) float64 { return float64(r.ScaleDown.Nodes) }, format: number},
+			{name: "cost per hour when stable", of: func(r Run) float64 { return r.ScaleDown.USD }, format: dollars},
 			scaleOver,
 			scaleEvictions,
-			{name: "longest without a node, of an evicted pod's successor", of: func(r Run) float64 { return r.ScaleDown.Unbound }, format: seconds},
+			{name: "longest time of an evicted pod's successor without a node", of: func(r Run) float64 { return r.ScaleDown.Unbound }, format: seconds},
 		}},
 	}
 }
 
-// spread is a figure over the runs of one system.
+// spread is the median, minimum and maximum of a figure over the runs of one system.
 type spread struct{ median, least, most float64 }
 
-// spreadOf is a figure over the runs of a system; false: it has none, or did not run.
+// spreadOf returns the spread over the runs of a system, and false if the system has no runs or not this figure.
 func (f figure) spreadOf(runs []Run, system string) (spread, bool) {
 	var all []float64
 	for _, r := range runs {
@@ -100,7 +100,7 @@ func (f figure) spreadOf(runs []Run, system string) (spread, bool) {
 	return spread{median, all[0], all[len(all)-1]}, true
 }
 
-// text is the median, with the least and the most where runs differ.
+// text formats the median, with minimum and maximum if runs differ.
 func (f figure) text(runs []Run, system string) string {
 	s, ok := f.spreadOf(runs, system)
 	if !ok {
@@ -110,13 +110,13 @@ func (f figure) text(runs []Run, system string) string {
 	if s.least == s.most || least == most {
 		return median
 	}
-	if at := strings.LastIndexByte(least, ' '); at > 0 { // its unit stands behind the other
+	if at := strings.LastIndexByte(least, ' '); at > 0 { // the unit follows the maximum
 		least = least[:at]
 	}
 	return fmt.Sprintf("%s (%s to %s)", median, least, most)
 }
 
-// mark is what stands before a figure of which some run's is more than what was measured.
+// mark returns the prefix of a figure that exceeds the measured value in some run.
 func (f figure) mark(runs []Run, system string) string {
 	if f.beyond != nil && slices.ContainsFunc(runs, func(r Run) bool { return r.System == system && f.beyond(r) }) {
 		return "over "
@@ -124,7 +124,7 @@ func (f figure) mark(runs []Run, system string) string {
 	return ""
 }
 
-// ran are the systems that have runs, in the order of systems.
+// ran returns the systems with runs, in the order of systems.
 func ran(runs []Run) (out []string) {
 	for _, s := range systems {
 		if count(runs, s) > 0 {
@@ -134,7 +134,7 @@ func ran(runs []Run) (out []string) {
 	return out
 }
 
-// names are the systems that ran with version and number of runs.
+// names returns the systems with version and number of runs.
 func names(runs []Run) (out []string) {
 	for _, s := range ran(runs) {
 		at := slices.IndexFunc(runs, func(r Run) bool { return r.System == s })
@@ -147,7 +147,7 @@ func names(runs []Run) (out []string) {
 	return out
 }
 
-// loaded is what to say of other work on the machine; empty: it was quiet before every run.
+// loaded describes other load on the machine, and is empty if there was none before any run.
 func loaded(runs []Run) string {
 	const quiet = 20 // percent
 	n, most := 0, 0.0
@@ -159,6 +159,6 @@ func loaded(runs []Run) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf("The machine was loaded: before %d of %d runs other work took more than %d %% of its processors, up to %.0f %%. Times are longer than on a quiet one; costs and counts are less touched.",
+	return fmt.Sprintf("The machine was loaded: before %d of %d runs, other processes used more than %d %% of its CPUs, up to %.0f %%. Times are longer than on an idle machine; costs and counts are less affected.",
 		n, len(runs), quiet, most)
 }

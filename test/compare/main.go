@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command compare puts Dovetail beside the two autoscalers that people use today: Karpenter's own KWOK controller and, where its
-// binary is given, Cluster Autoscaler with its kwok provider. Each runs on a sandbox of its own, one after another: the same real
-// control plane, instance types and prices, nodes that take no time to boot, and the same work, in this order: a Deployment
-// of one pod, a burst, and that burst scaled down to 30 %. What capacity held ahead of demand is worth is replayed from a web log
-// by test/headroom.
+// Command compare compares Dovetail with Karpenter's KWOK controller and, if its binary is given, with Cluster Autoscaler and its kwok
+// provider. Each runs in a separate sandbox, one after another, with the same real control plane, instance types and prices, nodes that
+// boot immediately, and the same workload: a Deployment of one pod, a burst, and a scale-down of the burst to 30 %. Capacity held ahead of
+// demand is measured by test/headroom, which replays a web log.
 //
-// With -boot it compares on the simulated AWS instead: Dovetail on EC2 Fleet and on Auto Scaling groups, Karpenter's controller for AWS and, where its binary is
-// given, Cluster Autoscaler on the same groups, with a Deployment of one pod, a burst, its scale-down, and spot interruptions in the middle of that.
-// `make compare-aws` runs that.
+// With -boot, it compares on the simulated AWS instead: Dovetail on EC2 Fleet and on Auto Scaling groups, Karpenter's AWS controller and, if
+// its binary is given, Cluster Autoscaler on the same groups, with a Deployment of one pod, a burst, its scale-down, and spot interruptions
+// during the scale-down. `make compare-aws` runs this comparison.
 //
-// It writes results.json, compare.md, compare.svg and compare.html (one file, nothing fetched) into a directory, after each run anew.
-// -continue takes up a comparison that was interrupted; -render writes the pages from results that are there. `make compare` runs
-// it; `make build` comes first. Start reading at main.
+// After each run, results.json, compare.md, compare.svg and compare.html (self-contained) are rewritten. -continue resumes an interrupted
+// comparison; -render writes the pages from existing results. `make compare` runs it, after `make build`. Start reading at main.
 package main
 
 import (
@@ -32,37 +30,37 @@ import (
 	"time"
 )
 
-// The systems, as they are named in results and pages.
+// Names of the systems in results and pages.
 const (
 	dovetail          = "Dovetail"
 	karpenter         = "Karpenter"
 	clusterAutoscaler = "Cluster Autoscaler"
 )
 
-// Settings are what the runs of one comparison share.
+// Settings are shared by all runs of a comparison.
 type Settings struct {
 	Pods             int           `json:"pods"`      // of the burst
-	Below            int           `json:"belowCPUs"` // only instance types of fewer CPUs
+	Below            int           `json:"belowCPUs"` // only instance types with fewer CPUs
 	ConsolidateAfter time.Duration `json:"consolidateAfter"`
-	Still            time.Duration `json:"still"`          // nothing has changed for so long: at rest
-	Longest          time.Duration `json:"longest"`        // rest is waited for so long after the scale-down
-	Boot             time.Duration `json:"boot,omitempty"` // of instances on the simulated AWS; 0: the comparison on Karpenter's KWOK catalogue
+	Still            time.Duration `json:"still"`          // the cluster is stable after this time without changes
+	Longest          time.Duration `json:"longest"`        // longest wait for a stable cluster after the scale-down
+	Boot             time.Duration `json:"boot,omitempty"` // boot time of instances on the simulated AWS; 0: compare on Karpenter's KWOK catalog
 }
 
-// Run is one system's way through the work.
+// Run is the result of one run of a system.
 type Run struct {
 	System     string    `json:"system"`
 	Version    string    `json:"version"`
 	Kubernetes string    `json:"kubernetes"`
-	Busy       float64   `json:"busyPercent"` // of all processors, before the run began
+	Busy       float64   `json:"busyPercent"` // CPU use of other processes before the run
 	Start      Start     `json:"start"`
 	Burst      Burst     `json:"burst"`
 	ScaleDown  ScaleDown `json:"scaleDown"`
 	Booting    AWSRun    `json:"booting,omitzero"` // on the simulated AWS, with Settings.Boot
-	Ready      AWSRun    `json:"ready,omitzero"`   // the same with instances that are ready at once
+	Ready      AWSRun    `json:"ready,omitzero"`   // the same with instances that boot immediately
 }
 
-// Results is all that is known: results.json.
+// Results is the contents of results.json.
 type Results struct {
 	Settings Settings  `json:"settings"`
 	Machine  string    `json:"machine"`
@@ -83,21 +81,21 @@ type options struct {
 
 func main() {
 	var o options
-	flag.IntVar(&o.Pods, "pods", 1000, "pods of the burst, half of them small")
-	flag.IntVar(&o.Below, "below", 32, "launch only instance types of fewer CPUs (0: any)")
-	flag.DurationVar(&o.ConsolidateAfter, "consolidate-after", 30*time.Second, "the NodePool's consolidateAfter; --scale-down-unneeded-time of Cluster Autoscaler")
-	flag.DurationVar(&o.Still, "still", time.Minute, "nothing has changed for so long: at rest")
-	flag.DurationVar(&o.Longest, "longest", 20*time.Minute, "wait for rest so long after the scale-down, and say so where there was none")
-	flag.IntVar(&o.runs, "runs", 7, "runs of each system; the medians are shown")
-	flag.IntVar(&o.most, "most", 0, "end after so many further runs (0: all that are missing)")
-	flag.StringVar(&o.karpenter, "karpenter", "", "path of Karpenter's KWOK controller (make compare builds it); empty: leave it out")
-	flag.DurationVar(&o.Boot, "boot", 0, "compare on the simulated AWS, with instances that boot in this time and then with instances that are ready at once (0: compare on Karpenter's KWOK catalogue)")
-	flag.StringVar(&o.karpenterAWS, "karpenter-aws", "", "with -boot: path of Karpenter's controller for AWS (make compare-aws builds it); empty: leave it out")
-	flag.StringVar(&o.clusterAuto, "cluster-autoscaler", "", "path of Cluster Autoscaler's binary with its kwok provider, with -boot with its AWS provider; empty: leave it out")
-	flag.StringVar(&o.systems, "systems", "", "run only these, of "+strings.Join(systems, ", ")+" (default: all that are given)")
-	flag.StringVar(&o.dir, "dir", filepath.Join("bench-out", "compare"), "directory that results and pages are written to")
-	flag.BoolVar(&o.resume, "continue", false, "keep the runs of results.json and add those that are missing")
-	flag.BoolVar(&o.renderOnly, "render", false, "write the pages from results.json and run nothing")
+	flag.IntVar(&o.Pods, "pods", 1000, "number of pods in the burst; half of them are small")
+	flag.IntVar(&o.Below, "below", 32, "launch only instance types with fewer CPUs (0: no limit)")
+	flag.DurationVar(&o.ConsolidateAfter, "consolidate-after", 30*time.Second, "consolidateAfter of the NodePool, and --scale-down-unneeded-time of Cluster Autoscaler")
+	flag.DurationVar(&o.Still, "still", time.Minute, "time without changes after which the cluster is stable")
+	flag.DurationVar(&o.Longest, "longest", 20*time.Minute, "longest wait for a stable cluster after the scale-down")
+	flag.IntVar(&o.runs, "runs", 7, "runs of each system; medians are printed")
+	flag.IntVar(&o.most, "most", 0, "maximum number of runs before exit (0: all missing runs)")
+	flag.StringVar(&o.karpenter, "karpenter", "", "path of Karpenter's KWOK controller (built by make compare); omitted if empty")
+	flag.DurationVar(&o.Boot, "boot", 0, "compare on the simulated AWS: first with this boot time, then without boot time (0: compare on Karpenter's KWOK catalog)")
+	flag.StringVar(&o.karpenterAWS, "karpenter-aws", "", "with -boot: path of Karpenter's AWS controller (built by make compare-aws); omitted if empty")
+	flag.StringVar(&o.clusterAuto, "cluster-autoscaler", "", "path of a Cluster Autoscaler binary with the kwok provider (with -boot: the AWS provider); omitted if empty")
+	flag.StringVar(&o.systems, "systems", "", "comma-separated systems to run: "+strings.Join(systems, ", ")+" (default: all with a binary)")
+	flag.StringVar(&o.dir, "dir", filepath.Join("bench-out", "compare"), "output directory")
+	flag.BoolVar(&o.resume, "continue", false, "keep the runs in results.json and add missing runs")
+	flag.BoolVar(&o.renderOnly, "render", false, "only write the pages from results.json")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -130,7 +128,7 @@ func compare(ctx context.Context, o options) error {
 		return err
 	}
 	done := 0
-	for i := range o.runs { // in turns, so that what else the machine does weighs on all
+	for i := range o.runs { // in turns, so that other load affects all systems
 		for _, system := range wanted {
 			if count(r.Runs, system) > i {
 				continue
@@ -164,14 +162,14 @@ func compare(ctx context.Context, o options) error {
 func (r *Run) summary() string {
 	if r.Booting.Burst.Nodes > 0 {
 		b := r.Booting
-		return fmt.Sprintf("%s: one pod %.1f s and %.2f s, burst %.1f s and %.1f s; scaled down %.1f s to $%.2f/h, %d evictions; %d instances interrupted: %.1f s, a pod waits %.1f s", r.System, b.Start.RunningMs/1000,
+		return fmt.Sprintf("%s: one pod %.1f s and %.2f s, burst %.1f s and %.1f s; scaled down %.1f s to $%.2f/h, %d evictions; %d instances interrupted: %.1f s, longest pod wait %.1f s", r.System, b.Start.RunningMs/1000,
 			r.Ready.Start.RunningMs/1000, b.Burst.Seconds, r.Ready.Burst.Seconds, b.ScaleDown.Seconds, b.ScaleDown.USD, b.ScaleDown.Evictions, b.Interruption.Instances, b.Interruption.Seconds, b.Interruption.Down)
 	}
-	return fmt.Sprintf("%s: one pod %.0f ms; %d pods %.1f s, %.3f of the bound; scaled down %.1f s, %.3f of the bound, %d evictions",
+	return fmt.Sprintf("%s: one pod %.0f ms; %d pods %.1f s, cost/bound %.3f; scaled down %.1f s, cost/bound %.3f, %d evictions",
 		r.System, r.Start.RunningMs, r.Burst.Pods, r.Burst.Seconds, r.Burst.OverBound, r.ScaleDown.Seconds, r.ScaleDown.OverBound, r.ScaleDown.Evictions)
 }
 
-// begin is what a comparison begins with: nothing, or what results.json holds.
+// begin returns the initial results: empty, or read from results.json.
 func begin(o options) (*Results, error) {
 	file := filepath.Join(o.dir, "results.json")
 	if !o.resume && !o.renderOnly {
@@ -179,19 +177,19 @@ func begin(o options) (*Results, error) {
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("read the results to go on with: %w", err)
+		return nil, fmt.Errorf("read results to continue: %w", err)
 	}
 	r := &Results{}
 	if err := json.Unmarshal(text, r); err != nil {
 		return nil, fmt.Errorf("read %s: %w", file, err)
 	}
 	if o.resume && r.Settings != o.Settings {
-		return nil, fmt.Errorf("%s was measured with %+v, not with %+v: give the same flags, or begin anew without -continue", file, r.Settings, o.Settings)
+		return nil, fmt.Errorf("%s was measured with %+v, not with %+v: use the same flags, or start over without -continue", file, r.Settings, o.Settings)
 	}
 	return r, nil
 }
 
-// wanted are the systems to run, in order.
+// wanted returns the systems to run, in order.
 func (o *options) wanted() ([]string, error) {
 	given := map[string]bool{dovetail: true, karpenter: o.karpenter != "", clusterAutoscaler: o.clusterAuto != ""}
 	if o.onAWS() {
@@ -203,9 +201,9 @@ func (o *options) wanted() ([]string, error) {
 	var out []string
 	for _, s := range strings.Split(o.systems, ",") {
 		if s = strings.TrimSpace(s); !slices.Contains(systems, s) {
-			return nil, fmt.Errorf("-systems %s: want some of %s", s, strings.Join(systems, ", "))
+			return nil, fmt.Errorf("-systems: unknown system %q; use one or more of %s", s, strings.Join(systems, ", "))
 		} else if !given[s] {
-			return nil, fmt.Errorf("-systems %s: its binary is not given, or it is part of the other comparison", s)
+			return nil, fmt.Errorf("-systems: system %q has no binary, or is not part of this comparison", s)
 		}
 		out = append(out, s)
 	}
@@ -221,32 +219,32 @@ func count(runs []Run, system string) (n int) {
 	return n
 }
 
-// Horizon is the replay of test/headroom for machines of one boot time.
+// Horizon is the replay of test/headroom for one boot time.
 type Horizon struct {
 	BootMinutes int     `json:"bootMinutes"`
 	Standing    []Point `json:"standing"`
 	Forecast    []Point `json:"forecast"`
 }
 
-// Point is what one way to hold capacity ahead of demand comes to.
+// Point is the result of one policy for capacity ahead of demand.
 type Point struct {
 	Policy  string  `json:"policy"`
 	Waiting float64 `json:"waiting"` // pod-minutes pending per thousand pod-minutes
 	Idle    float64 `json:"idle"`    // percent of pod-minutes
 }
 
-// replayHeadroom runs test/headroom on its plain model of capacity: seconds.
+// replayHeadroom runs test/headroom with its simple capacity model, which takes seconds.
 func replayHeadroom(ctx context.Context) ([]Horizon, error) {
 	var said strings.Builder
 	cmd := exec.CommandContext(ctx, "go", "run", "./test/headroom", "-plain", "-json")
 	cmd.Stderr = &said
 	text, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("replay the month of headroom: go run ./test/headroom -plain -json: %w\n%s", err, said.String())
+		return nil, fmt.Errorf("replay headroom: go run ./test/headroom -plain -json: %w\n%s", err, said.String())
 	}
 	var out []Horizon
 	if err := json.Unmarshal(text, &out); err != nil {
-		return nil, fmt.Errorf("read what test/headroom printed: %w", err)
+		return nil, fmt.Errorf("read output of test/headroom: %w", err)
 	}
 	if len(out) == 0 {
 		return nil, errors.New("test/headroom printed no result")

@@ -30,7 +30,7 @@ import (
 	"github.com/dovetail-sh/dovetail/test/watch"
 )
 
-// measure runs one system through the work on a sandbox of its own.
+// measure runs the workload with one system in a new sandbox.
 func measure(ctx context.Context, system string, o options) (run *Run, err error) {
 	run = &Run{System: system}
 	if run.Busy, err = busy(ctx); err != nil {
@@ -45,7 +45,7 @@ func measure(ctx context.Context, system string, o options) (run *Run, err error
 	if err != nil {
 		return nil, err
 	}
-	// A node too small for any pod: where there is none at all, kube-scheduler looks at a new pod no sooner than after a second.
+	// A node too small for any pod: without nodes, kube-scheduler retries a new pod after one second at the earliest.
 	flags := []string{"--boot", "0", "--pull", "0", "--catalog", catalogue, "--base", "c-1x-amd64-linux"}
 	if system != dovetail {
 		flags = append(flags, "--no-autoscaler")
@@ -79,7 +79,7 @@ func measure(ctx context.Context, system string, o options) (run *Run, err error
 	return run, c.work(ctx, o, run)
 }
 
-// work is what each system is measured by.
+// work runs the workload and measures it.
 func (c *cluster) work(ctx context.Context, o options, run *Run) error {
 	start, err := c.start(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *cluster) work(ctx context.Context, o options, run *Run) error {
 	return nil
 }
 
-// startSystem starts a system, Dovetail having been started by the sandbox, and returns when it can launch nodes.
+// startSystem starts a system (the sandbox starts Dovetail) and returns when it can launch nodes.
 func (c *cluster) startSystem(ctx context.Context, system string, o options, log string) (stop func(), err error) {
 	stop = func() {}
 	switch system {
@@ -144,7 +144,7 @@ func (c *cluster) poolsReady(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// templates are a node of each instance type of a catalog that has fewer CPUs than below (0: of each), on demand and in its first zone.
+// templates returns one on-demand node in the first zone for each instance type of a catalog with fewer CPUs than below (0: no limit).
 func templates(file string, below int) (out []corev1.Node, err error) {
 	cat, err := catalog.Load(file)
 	if err != nil {
@@ -174,7 +174,7 @@ func templates(file string, below int) (out []corev1.Node, err error) {
 	return out, nil
 }
 
-// version is what a system says that it is.
+// version returns the version that a system reports.
 func version(system string, o options, log string) (string, error) {
 	switch system {
 	case karpenter:
@@ -189,7 +189,7 @@ func version(system string, o options, log string) (string, error) {
 		if said := regexp.MustCompile(`Cluster Autoscaler (\S+)`).FindSubmatch(text); said != nil {
 			return string(said[1]) + builtWith(o.clusterAuto), nil
 		}
-		return "", fmt.Errorf("cluster autoscaler did not say its version in %s", log)
+		return "", fmt.Errorf("%s does not contain the version of cluster autoscaler", log)
 	}
 	_, bin, err := sandbox.Binaries()
 	if err != nil {
@@ -197,15 +197,15 @@ func version(system string, o options, log string) (string, error) {
 	}
 	out, err := exec.Command(bin, "version").Output()
 	if err != nil {
-		return "", fmt.Errorf("ask %s for its version: %w", bin, err)
+		return "", fmt.Errorf("get the version of %s: %w", bin, err)
 	}
 	said := strings.TrimPrefix(strings.TrimSpace(string(out)), "dovetail ")
 	if said != "devel" {
 		return said, nil
 	}
-	commit, err := exec.Command("git", "describe", "--always", "--dirty").Output() // it was built where Go does not ask git
+	commit, err := exec.Command("git", "describe", "--always", "--dirty").Output() // the binary was built without VCS information
 	if err != nil {
-		return "", fmt.Errorf("ask git which commit %s was built from: %w", bin, err)
+		return "", fmt.Errorf("get the git commit of %s: %w", bin, err)
 	}
 	return strings.TrimSpace(string(commit)), nil
 }
@@ -224,8 +224,7 @@ func moduleVersion(binary, module string) (string, error) {
 	return "", fmt.Errorf("read the version of %s: it was not built from %s", binary, module)
 }
 
-// builtWith says which release of Kubernetes a binary's scheduler is from, as a build without a version of its own says no more;
-// empty: not known.
+// builtWith returns the Kubernetes version of a binary's scheduler, for builds without a version of their own. It is empty if unknown.
 func builtWith(binary string) string {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
@@ -242,7 +241,7 @@ func builtWith(binary string) string {
 	return ""
 }
 
-// machine says what the comparison ran on.
+// machine describes the machine that the comparison runs on.
 func machine() string {
 	model := runtime.GOARCH
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -253,7 +252,7 @@ func machine() string {
 	return fmt.Sprintf("%d × %s, %s", runtime.NumCPU(), model, runtime.GOOS)
 }
 
-// busy is the share of processor time, in percent, that other work takes in two seconds.
+// busy returns the CPU use of other processes within two seconds, in percent of all CPUs.
 func busy(ctx context.Context) (float64, error) {
 	all0, idle0, err := processors()
 	if err != nil {
@@ -273,11 +272,11 @@ func busy(ctx context.Context) (float64, error) {
 	return round(100 * (1 - (idle1-idle0)/(all1-all0))), nil
 }
 
-// processors are the processor time that has passed and that was idle, in ticks.
+// processors returns the total and the idle CPU time, in ticks.
 func processors() (all, idle float64, err error) {
 	text, err := os.ReadFile("/proc/stat")
 	if err != nil {
-		return 0, 0, fmt.Errorf("how busy the machine is can be read on Linux only: %w", err)
+		return 0, 0, fmt.Errorf("CPU use can only be measured on Linux: %w", err)
 	}
 	line, _, _ := bytes.Cut(text, []byte("\n"))
 	for i, f := range strings.Fields(string(line))[1:] {

@@ -13,13 +13,13 @@ import (
 	"github.com/dovetail-sh/dovetail/test/watch"
 )
 
-// Start is one pod's way to a node of its own, in milliseconds after its Deployment was made.
+// Start contains the times of one pod that needs a new node, in milliseconds after the creation of its Deployment.
 type Start struct {
 	PodMs      float64 `json:"podMilliseconds"`
 	ClaimMs    float64 `json:"nodeClaimMilliseconds,omitempty"`       // none with Cluster Autoscaler
 	DesiredMs  float64 `json:"desiredCapacityMilliseconds,omitempty"` // on Auto Scaling groups only
 	InstanceMs float64 `json:"instanceMilliseconds,omitempty"`        // on the simulated AWS only
-	NodeMs     float64 `json:"nodeMilliseconds"`                      // its Node object, not Ready yet
+	NodeMs     float64 `json:"nodeMilliseconds"`                      // Node object created, not Ready
 	ReadyMs    float64 `json:"readyMilliseconds"`
 	BoundMs    float64 `json:"boundMilliseconds"`
 	RunningMs  float64 `json:"runningMilliseconds"`
@@ -32,7 +32,7 @@ func (s *Start) since(t time.Time) float64 {
 	return max(0, float64(t.Sub(s.begun).Microseconds())/1000)
 }
 
-// Burst is many pods at once.
+// Burst is the result of a burst of pods.
 type Burst struct {
 	Pods      int     `json:"pods"`
 	Seconds   float64 `json:"seconds"` // until all run
@@ -42,28 +42,28 @@ type Burst struct {
 	OverBound float64 `json:"overBound"`
 }
 
-// ScaleDown is what is made of the burst's nodes when three pods of ten are left.
+// ScaleDown is the result of scaling the burst down to 30 %.
 type ScaleDown struct {
 	Pods      int     `json:"pods"`
-	Seconds   float64 `json:"seconds"` // until the last change, consolidateAfter included
+	Seconds   float64 `json:"seconds"` // until the last change, including consolidateAfter
 	Nodes     int     `json:"nodes"`
 	USD       float64 `json:"usdPerHour"`
 	Bound     float64 `json:"usdPerHourBound"`
 	OverBound float64 `json:"overBound"`
 	Evictions int     `json:"evictions"`
-	Unbound   float64 `json:"longestUnboundSeconds"` // of a pod made after an eviction
-	Unrested  bool    `json:"notAtRest,omitempty"`   // after Seconds, when waiting ended: the other figures are of then
+	Unbound   float64 `json:"longestUnboundSeconds"` // of a pod created after an eviction
+	Unrested  bool    `json:"notAtRest,omitempty"`   // not stable after Seconds; the other figures are from that time
 }
 
 const patience = 10 * time.Minute
 
-// start measures a Deployment of one pod on a cluster that has no node for it. Its pod stays.
+// start measures a Deployment of one pod in a cluster without a node for it. The pod is kept.
 func (c *cluster) start(ctx context.Context) (*Start, error) {
 	begin := time.Now()
 	if err := c.deploy(ctx, "first", 0, 1); err != nil {
 		return nil, err
 	}
-	isThere := func() bool { // its node too: a watch of its own tells of that
+	isThere := func() bool { // nodes are watched separately
 		for _, p := range c.Pods {
 			if n := c.Nodes[p.Node]; p.Runs && n != nil && !n.Ready.IsZero() {
 				return true
@@ -87,7 +87,7 @@ func (c *cluster) start(ctx context.Context) (*Start, error) {
 	return out, nil
 }
 
-// burst measures n pods of each of the two kinds at once.
+// burst measures a burst of n pods of each of the two kinds.
 func (c *cluster) burst(ctx context.Context, n int) (*Burst, error) {
 	all := 2*n + 1
 	begin := time.Now()
@@ -101,8 +101,8 @@ func (c *cluster) burst(ctx context.Context, n int) (*Burst, error) {
 		return nil, err
 	}
 	out := &Burst{Pods: 2 * n, Seconds: round(last.Sub(begin).Seconds())}
-	// Nodes that were asked for and come later are paid for too.
-	if _, err := c.follow(ctx, "the nodes to be there", patience, 3*time.Second, func() bool { return true }); err != nil {
+	// Include nodes that were requested and launch later.
+	if _, err := c.follow(ctx, "all requested nodes", patience, 3*time.Second, func() bool { return true }); err != nil {
 		return nil, err
 	}
 	if out.Nodes, out.USD, err = c.bill(); err != nil {
@@ -115,7 +115,7 @@ func (c *cluster) burst(ctx context.Context, n int) (*Burst, error) {
 	return out, nil
 }
 
-// scaleDown leaves three pods of ten of the burst and waits until nothing has changed for a while, or so long at most.
+// scaleDown scales the burst down to 30 % and waits until the cluster is stable, or for the longest wait.
 func (c *cluster) scaleDown(ctx context.Context, n int, still, longest time.Duration) (*ScaleDown, error) {
 	left := n * 3 / 10
 	begin := time.Now()
@@ -129,14 +129,14 @@ func (c *cluster) scaleDown(ctx context.Context, n int, still, longest time.Dura
 		return nil, err
 	}
 	out := &ScaleDown{Pods: 2 * left}
-	last, err := c.follow(ctx, "the cluster to come to rest", longest-time.Since(begin), still, func() bool { return c.Running() == all })
+	last, err := c.follow(ctx, "the cluster to be stable", longest-time.Since(begin), still, func() bool { return c.Running() == all })
 	if out.Seconds = round(last.Sub(begin).Seconds()); errors.Is(err, watch.ErrWaited) {
 		out.Unrested, out.Seconds = true, longest.Seconds()
 	} else if err != nil {
 		return nil, err
 	}
 	for _, p := range c.Pods {
-		if p.Created.After(begin) { // a ReplicaSet that shrinks makes none: it takes the place of an evicted one
+		if p.Created.After(begin) { // a ReplicaSet that is scaled down creates no other pods: this one replaces an evicted pod
 			out.Evictions++
 			out.Unbound = max(out.Unbound, round(p.Bound.Sub(p.Created).Seconds()))
 		}

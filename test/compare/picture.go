@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// style gives the pictures their colours, in light and dark; they stand alone or in a page.
+// style defines the colours of the charts for light and dark themes. Charts are used alone or in a page.
 const style = `<style>
 .compare { --ink: #1b1f24; --soft: #59636e; --paper: #ffffff; --rule: #d1d9e0; --c0: #0969da; --c1: #bc4c00; --c2: #6e7781; --c3: #8250df }
 @media (prefers-color-scheme: dark) { .compare { --ink: #f0f6fc; --soft: #9198a1; --paper: #0d1117; --rule: #3d444d; --c0: #4493f8; --c1: #f0883e; --c2: #8b949e; --c3: #a371f7 } }
@@ -27,7 +27,7 @@ const (
 	barLeft, barWidth = 190, 160 // within a panel of half the width
 )
 
-// panel is a figure as bars, one for each system.
+// panel is a bar chart of one figure, with a bar per system.
 type panel struct {
 	title string
 	figure
@@ -40,12 +40,12 @@ func panels(s Settings) []panel {
 	burst, down := fmt.Sprintf("%d pods at once: ", s.Pods), fmt.Sprintf("Down to %d pods: ", s.Pods/2*3/10*2)
 	return []panel{
 		{"One pod that needs a node: until it runs", startRunning}, {burst + "until all run", burstSeconds},
-		{burst + "cost above minimum", burstOver}, {down + "until at rest", scaleSeconds},
+		{burst + "cost above minimum", burstOver}, {down + "until stable", scaleSeconds},
 		{down + "cost above minimum", scaleOver}, {down + "pods evicted", scaleEvictions},
 	}
 }
 
-// picture is one SVG of all panels.
+// picture returns all panels as one SVG.
 func picture(r *Results) string {
 	all := panels(r.Settings)
 	panelHeight := 46 + 26*max(3, len(ran(r.Runs)))
@@ -54,14 +54,14 @@ func picture(r *Results) string {
 	for i, p := range all {
 		p.draw(&body, &said, r, i%2*width/2+16, i/2*panelHeight)
 	}
-	title := "Dovetail beside " + strings.Join(others(r.Runs), " and ")
+	title := "Dovetail compared with " + strings.Join(others(r.Runs), " and ")
 	if r.Settings.onAWS() {
-		title = strings.Join(ran(r.Runs), ", ") + " on one simulated AWS"
+		title = strings.Join(ran(r.Runs), ", ") + " on the simulated AWS"
 	}
 	return svg("compare-bars", height, title, said.String(), body.String())
 }
 
-// others are the systems that ran but for Dovetail.
+// others returns the systems with runs, except Dovetail.
 func others(runs []Run) (out []string) {
 	for _, s := range ran(runs) {
 		if s != dovetail {
@@ -71,7 +71,7 @@ func others(runs []Run) (out []string) {
 	return out
 }
 
-// svg frames a picture; desc says the same in words.
+// svg returns an SVG document; desc describes it in text.
 func svg(id string, height int, title, desc, body string) string {
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" class="compare" viewBox="0 0 %d %d" role="img" aria-labelledby="%s-title %[3]s-desc">
 <title id="%[3]s-title">%[4]s</title>
@@ -88,7 +88,7 @@ func escape(s string) string {
 	return b.String()
 }
 
-// draw adds a panel whose upper left corner is at x, y, and says in words what it shows.
+// draw adds a panel with its upper left corner at x, y, and its text description.
 func (p panel) draw(body, said *strings.Builder, r *Results, x, y int) {
 	most := 0.0
 	for _, system := range ran(r.Runs) {
@@ -118,7 +118,7 @@ func (p panel) draw(body, said *strings.Builder, r *Results, x, y int) {
 	said.WriteString(text + ". ")
 }
 
-// scale is the length of a bar.
+// scale returns the length of a bar.
 func scale(v, most float64) float64 {
 	if most <= 0 {
 		return 0
@@ -126,7 +126,7 @@ func scale(v, most float64) float64 {
 	return barWidth * v / most
 }
 
-// curve is a line chart of what waiting costs in idle capacity, standing buffers beside the forecast.
+// curve returns a line chart of waiting pods over idle capacity, for fixed buffers and the forecast.
 func curve(h Horizon) string {
 	const height, left, bottom, right, top = 300, 70, 250, 930, 40
 	mostIdle, mostWaiting := 0.0, 0.0
@@ -147,11 +147,11 @@ func curve(h Horizon) string {
 		_, y := at(Point{Waiting: v})
 		fmt.Fprintf(&body, `<text class="soft" x="%d" y="%.0f" text-anchor="end">%.0f</text>`, left-8, y+4, v)
 	}
-	fmt.Fprintf(&body, "\n"+`<text class="soft" x="%d" y="%d" text-anchor="end">idle capacity</text><text class="soft" x="16" y="24">pod-minutes pending of a thousand</text>`+"\n", right, bottom+40)
+	fmt.Fprintf(&body, "\n"+`<text class="soft" x="%d" y="%d" text-anchor="end">idle capacity</text><text class="soft" x="16" y="24">pending pod-minutes per thousand</text>`+"\n", right, bottom+40)
 	for i, line := range []struct {
 		name   string
 		points []Point
-	}{{"Dovetail's forecast", h.Forecast}, {"a standing buffer", h.Standing}} {
+	}{{"Dovetail's forecast", h.Forecast}, {"fixed buffer", h.Standing}} {
 		d := ""
 		fmt.Fprintf(&said, "%s:", line.name)
 		for _, p := range line.points {
@@ -169,6 +169,6 @@ func curve(h Horizon) string {
 		said.Reset()
 		said.WriteString(text + ". ")
 	}
-	title := fmt.Sprintf("Two months of a web log, machines that boot in %d min: pods wait, or capacity is idle", h.BootMinutes)
+	title := fmt.Sprintf("Two months of a web log, nodes that boot in %d min: waiting pods and idle capacity", h.BootMinutes)
 	return fmt.Sprintf("<h2>%s</h2>\n", escape(title)) + svg(fmt.Sprintf("compare-headroom-%d", h.BootMinutes), height, title, said.String(), body.String())
 }

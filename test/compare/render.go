@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// write writes results.json and the pages that show it.
+// write writes results.json and its pages.
 func write(dir string, r *Results) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -33,7 +33,7 @@ func write(dir string, r *Results) error {
 	return nil
 }
 
-// conditions say how the figures came about, a sentence each.
+// conditions describes how the figures were measured.
 func conditions(r *Results) []string {
 	var kubernetes string
 	if len(r.Runs) > 0 {
@@ -43,26 +43,26 @@ func conditions(r *Results) []string {
 		return withLoad(awsConditions(r, kubernetes), r.Runs)
 	}
 	out := []string{
-		"Medians of all runs, least and most in brackets. Less is better everywhere.",
+		"Medians of all runs, minimum and maximum in brackets. Lower is better.",
 		"Machine: " + r.Machine + ".",
 		"Systems: " + strings.Join(names(r.Runs), "; ") + ".",
-		fmt.Sprintf("Control plane: Kubernetes %s (etcd, kube-apiserver, kube-controller-manager, kube-scheduler), a fresh one for each run; nodes and containers are simulated by kwok, and take no time to boot or start.", kubernetes),
-		fmt.Sprintf("Instance types: Karpenter's KWOK catalog for amd64 and Linux, on demand, below %d CPUs; for Cluster Autoscaler a node group of each type, none to a thousand nodes.", r.Settings.Below),
-		"Pods: half of them 900m CPU and 3100Mi, half 3500m CPU and 28Gi.",
-		fmt.Sprintf("Settings: consolidateAfter %s and a disruption budget of 100 %%; Cluster Autoscaler with --expander=least-waste, --scale-down-unneeded-time and --scale-down-delay-after-add of %[1]s. Everything else as each comes.", short(r.Settings.ConsolidateAfter)),
-		fmt.Sprintf("At rest: no pod and no node has changed for %s; the time is that of the last change.", short(r.Settings.Still)),
-		"The proven minimum is Dovetail's lower bound on the cost of any plan for these pods, as `dovetail plan` prints it.",
+		fmt.Sprintf("Control plane: Kubernetes %s (etcd, kube-apiserver, kube-controller-manager, kube-scheduler), new for each run. kwok simulates nodes and containers, which start immediately.", kubernetes),
+		fmt.Sprintf("Instance types: Karpenter's KWOK catalog, amd64, Linux, on-demand, below %d CPUs. Cluster Autoscaler has one node group per type, of 0 to 1,000 nodes.", r.Settings.Below),
+		"Pods: half with 900m CPU and 3100Mi, half with 3500m CPU and 28Gi.",
+		fmt.Sprintf("Settings: consolidateAfter %s and a disruption budget of 100 %%; Cluster Autoscaler with --expander=least-waste, --scale-down-unneeded-time=%[1]s and --scale-down-delay-after-add=%[1]s. Otherwise defaults.", short(r.Settings.ConsolidateAfter)),
+		fmt.Sprintf("Stable: no pod and no node has changed for %s; the time is that of the last change.", short(r.Settings.Still)),
+		"Proven minimum: the lower bound on cost that `dovetail plan` prints for these pods.",
 	}
 	for _, run := range r.Runs {
 		if run.ScaleDown.Unrested {
-			out = append(out, fmt.Sprintf("%s was not at rest when waiting ended, %s after the scale-down; its figures of rest are of then.", run.System, seconds(run.ScaleDown.Seconds)))
+			out = append(out, fmt.Sprintf("%s was not stable %s after the scale-down, when the wait ended; its figures are from that time.", run.System, seconds(run.ScaleDown.Seconds)))
 			break
 		}
 	}
 	return withLoad(out, r.Runs)
 }
 
-// withLoad adds what is to be said of other work on the machine.
+// withLoad adds a note about other load on the machine.
 func withLoad(conditions []string, runs []Run) []string {
 	if note := loaded(runs); note != "" {
 		conditions = append(conditions, note)
@@ -70,7 +70,7 @@ func withLoad(conditions []string, runs []Run) []string {
 	return conditions
 }
 
-// short is a duration without zero parts: 30s, 1m.
+// short formats a duration without zero parts: 30s, 1m.
 func short(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -79,7 +79,7 @@ func short(d time.Duration) string {
 	return s
 }
 
-// markdown is the table with what it was measured on.
+// markdown returns the tables and the conditions of the measurement.
 func markdown(r *Results) string {
 	var b strings.Builder
 	all := ran(r.Runs)
@@ -95,8 +95,8 @@ func markdown(r *Results) string {
 		b.WriteString("\n")
 	}
 	for _, h := range r.Headroom {
-		fmt.Fprintf(&b, "**Two months of a web log, machines that boot in %d min: capacity held ahead of demand**\n\n", h.BootMinutes)
-		b.WriteString("| | pod-minutes pending of a thousand | idle |\n|---|---|---|\n")
+		fmt.Fprintf(&b, "**Two months of a web log, nodes that boot in %d min: capacity ahead of demand**\n\n", h.BootMinutes)
+		b.WriteString("| | pending pod-minutes per thousand | idle |\n|---|---|---|\n")
 		for _, p := range h.shown() {
 			fmt.Fprintf(&b, "| %s | %.1f | %.1f %% |\n", p.Policy, p.Waiting, p.Idle)
 		}
@@ -108,7 +108,7 @@ func markdown(r *Results) string {
 	return b.String()
 }
 
-// shown are the points of a replay below 60 % idle: what lies beyond is only interpolated between.
+// shown returns the points of a replay with at most 60 % idle capacity. Points above are only used for interpolation.
 func (h Horizon) shown() (out []Point) {
 	for _, p := range append(append([]Point{}, h.Standing...), h.Forecast...) {
 		if p.Idle <= 60 {
@@ -132,8 +132,8 @@ caption { text-align: left; font-weight: 600; padding: .5rem 0 }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid color-mix(in srgb, currentColor 25%, transparent) }
 tbody th { font-weight: 400 }
 </style>
-<h1>Dovetail beside Karpenter and Cluster Autoscaler</h1>
-<p>The same work on the same control plane, one after another. Less is better in every picture.</p>
+<h1>Dovetail compared with Karpenter and Cluster Autoscaler</h1>
+<p>The same workload on the same control plane, one system after another. Lower is better in every chart.</p>
 {{.Picture}}
 {{range .Tables}}<table><caption>{{.Title}}</caption>
 <thead><tr><td></td>{{range .Head}}<th scope="col">{{.}}</th>{{end}}</tr></thead>
@@ -146,7 +146,7 @@ tbody th { font-weight: 400 }
 </html>
 `))
 
-// row and table are what the page's template is given.
+// row and table are the data of the page template.
 type row struct {
 	Name  string
 	Cells []string
@@ -158,7 +158,7 @@ type table struct {
 	Rows  []row
 }
 
-// html is one page with everything in it.
+// html returns a self-contained page.
 func html(r *Results) ([]byte, error) {
 	var tables []table
 	all := ran(r.Runs)

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "write what was rendered to testdata")
+var update = flag.Bool("update", false, "update the rendered files in testdata")
 
-// drawn are results as no machine had them.
+// drawn returns synthetic results.
 func drawn() *Results {
 	run := func(system string, ms, cost float64, evictions int, busy float64) Run {
 		r := Run{System: system, Version: "v1", Kubernetes: "v1.37.2", Busy: busy,
@@ -40,7 +40,7 @@ func drawn() *Results {
 	}
 }
 
-// drawnOnAWS are results of the comparison on the simulated AWS as no machine had them.
+// drawnOnAWS returns synthetic results on the simulated AWS.
 func drawnOnAWS() *Results {
 	run := func(system string, s float64) Run {
 		one := func(boot float64) AWSRun {
