@@ -69,10 +69,10 @@ func Verify(snap *model.Snapshot, out *decide.Output) Opinion {
 			taken[u.Claim.UID] = m.ID
 			going = append(going, verify.Leaving{Pool: u.Pool, Claim: u.Claim})
 		}
-		if slices.Contains(budgeted, m.Cause) && !slices.ContainsFunc(m.Candidates, func(u *disrupt.Candidate) bool { return m.Cause == plan.Drifted && u.Claim.TerminationGracePeriod >= 0 }) {
+		if slices.Contains(disrupt.Budgeted, m.Cause) && !slices.ContainsFunc(m.Candidates, func(u *disrupt.Candidate) bool { return m.Cause == plan.Drifted && u.Claim.TerminationGracePeriod >= 0 }) {
 			err = errors.Join(err, joinViolations(verify.GangsApart(snap, going))) // others go whatever is on them
 		}
-		if slices.Contains(budgeted, m.Cause) {
+		if slices.Contains(disrupt.Budgeted, m.Cause) {
 			err = errors.Join(err, joinViolations(verify.Budgets(snap.Claims, going, string(m.Cause))))
 		}
 		if err != nil {
@@ -81,9 +81,6 @@ func Verify(snap *model.Snapshot, out *decide.Output) Opinion {
 	}
 	return o
 }
-
-// budgeted are the causes for which nodes are removed within disruption budgets alone.
-var budgeted = []plan.Code{plan.Empty, plan.Underutilized, plan.Drifted}
 
 // refusedPods returns the pods that a step refuses.
 func refusedPods(out *decide.Output) map[*model.Pod]bool {

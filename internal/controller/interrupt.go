@@ -31,7 +31,7 @@ type interruptionListener struct {
 	offerings *offerings // the loop's: asked only in what askLoop hands to it
 }
 
-// listenForInterruptions hands on what the cloud says about machines that it will take away, until the context ends.
+// listenForInterruptions passes interruption messages of the cloud on to the loop until the context ends.
 func (il *interruptionListener) listenForInterruptions(ctx context.Context) {
 	source, ok := cloud.As[cloud.Interrupter](il.provider)
 	if !ok {
@@ -58,8 +58,8 @@ func (il *interruptionListener) listenForInterruptions(ctx context.Context) {
 
 var errNotKnownYet = errors.New("the NodeClaim of the instance has no provider ID yet")
 
-// handleInterruption keeps one notice: it is decided on at once, and done with only when it is written into the machine's NodeClaim, or when
-// there is none.
+// handleInterruption handles one interruption message: the loop decides on it at once, and the message is acknowledged only after
+// it is written into the NodeClaim of the instance, or if there is no such NodeClaim.
 func (il *interruptionListener) handleInterruption(ctx context.Context, i cloud.Interruption) error {
 	il.metrics.CountInterruption(i)
 	n, err := il.noteInterruption(ctx, i)
@@ -82,7 +82,8 @@ type noticed struct {
 	lane  chan struct{} // in which one at a time writes notices into the claim
 }
 
-// noteInterruption has the loop know of a notice from now on.
+// noteInterruption makes an interruption message known to the loop, as an annotation of the NodeClaim in the State, and returns
+// the NodeClaim and the annotation to write.
 func (il *interruptionListener) noteInterruption(ctx context.Context, i cloud.Interruption) (noticed, error) {
 	var err error
 	a, lost := askLoop(ctx, il.changes, func(s *state.State) (a noticed) {
@@ -107,7 +108,7 @@ func (il *interruptionListener) noteInterruption(ctx context.Context, i cloud.In
 	return a, err
 }
 
-// noticeText is what is to be written of a notice; empty: nothing new.
+// noticeText returns the value of the annotation that records an interruption message; empty: the NodeClaim has it already.
 func (il *interruptionListener) noticeText(s *state.State, claim *model.Claim, i cloud.Interruption) (string, error) {
 	if i.Kind == cloud.Rebalance || !claim.Deleting.IsZero() {
 		return "", nil // nothing is done for a recommendation, as in the reference; or it goes already
@@ -134,6 +135,7 @@ func isCapacityReclaimed(kind string) bool {
 	return kind == cloud.SpotInterruption || kind == cloud.ReservationInterruption
 }
 
+// noticeReason converts an interruption message to a Reason.
 func noticeReason(claim *model.Claim, i cloud.Interruption) plan.Reason {
 	return plan.Reason{Code: plan.Interrupted, Pool: claim.Pool, Subject: plan.ObjectOf("nodeclaim", claim.Name), Detail: plan.OfInterrupted{Kind: i.Kind}}
 }

@@ -28,6 +28,8 @@ type passiveMode struct {
 	lastWithheld string            // what it would do, as last told
 }
 
+// setPassive makes the controller passive (stand down) while other autoscalers are running, and active again when others is
+// empty. A passive controller launches and disrupts nothing, and sees only its own NodeClaims through.
 func (c *Controller) setPassive(s *state.State, others []string) {
 	now := time.Now()
 	switch was := c.passive.Load(); {

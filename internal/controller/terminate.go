@@ -18,7 +18,7 @@ import (
 // errClaimed: what was taken for an orphan has a claim.
 var errClaimed = errors.New("its NodeClaim exists, though the watch has not shown it yet: the instance is not terminated")
 
-// terminateInstance ends a machine. A machine that is unknown or on its way out already is as good as ended.
+// terminateInstance terminates an instance. An instance that is unknown or already terminating counts as terminated.
 func (c *Controller) terminateInstance(ctx context.Context, a plan.Terminate) {
 	claimUID := ""
 	cl := c.State.FindClaim(a.Claim)

@@ -254,7 +254,7 @@ func (ca *candidates) newGuard() *disrupt.Eligibility {
 func (ca *candidates) groupsGoing() (out []string) {
 	for _, m := range ca.commands.ByID {
 		for _, c := range m.Candidates {
-			if group := c.NodeGroup(); group != "" && nodegroups.IsConsolidation(m.Cause) {
+			if group := c.NodeGroup(); group != "" && disrupt.IsConsolidation(m.Cause) {
 				out = append(out, group)
 			}
 		}

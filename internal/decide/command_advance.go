@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
-	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -73,7 +72,7 @@ func (dc *disruptionCommands) backOffTakenBack(m *cluster.Command) {
 
 // pauseAfterTakenBack stops consolidation from launching replacements for a while in NodePools where it just launched one for a command that was cancelled.
 func (dc *disruptionCommands) pauseAfterTakenBack(m *cluster.Command) {
-	if nodegroups.IsConsolidation(m.Cause) {
+	if disrupt.IsConsolidation(m.Cause) {
 		for _, c := range m.Replacements {
 			dc.pauseLaunches(c.Pool, dc.Now)
 		}
@@ -162,7 +161,7 @@ func (dc *disruptionCommands) advance(m *cluster.Command) {
 		dc.abort(m, plan.Aborted, "pod "+p.Key()+" was added to the node, or no longer fits on another node", dc.restAfterChange())
 		return
 	}
-	if nodegroups.IsConsolidation(m.Cause) && len(dc.placements.awaitsEnds) > 0 {
+	if disrupt.IsConsolidation(m.Cause) && len(dc.placements.awaitsEnds) > 0 {
 		dc.wakeAt(dc.Now.Add(dc.pol.SearchInterval))
 		return // pods that wait for others to end may yet need what goes
 	}
@@ -176,7 +175,7 @@ const mostWaitForOthers = 30 * time.Second
 // begun no later still waits for its replacements, so its nodes are open, and kube-scheduler may bind a pod that is evicted now to one of them. The pod would
 // move twice, and the other command, whose replacements have no place for it, would be taken back.
 func (dc *disruptionCommands) awaitsReplacementsOfOthers(m *cluster.Command) (bool, time.Time) {
-	if !nodegroups.IsConsolidation(m.Cause) {
+	if !disrupt.IsConsolidation(m.Cause) {
 		return false, time.Time{}
 	}
 	until := m.Since.Add(dc.pol.CommandTimeout / 2)

@@ -16,7 +16,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/casetest"
 	"github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide/landing"
-	"github.com/dovetail-sh/dovetail/internal/decide/nodegroups"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/sim"
@@ -109,7 +109,7 @@ func TestGroupRulesHold(t *testing.T) {
 		w.SetPool(w.pool())
 		var last time.Time
 		w.did = func(a plan.Action) {
-			if d, ok := a.(plan.DeleteClaim); ok && nodegroups.IsConsolidation(d.Why.Code) {
+			if d, ok := a.(plan.DeleteClaim); ok && disrupt.IsConsolidation(d.Why.Code) {
 				last = w.Now
 				removed++
 			}
@@ -123,7 +123,7 @@ func TestGroupRulesHold(t *testing.T) {
 				}
 			}
 			for _, m := range out.Commands {
-				if nodegroups.IsConsolidation(m.Cause) && !last.IsZero() && w.Now.Before(last.Add(delay)) {
+				if disrupt.IsConsolidation(m.Cause) && !last.IsZero() && w.Now.Before(last.Add(delay)) {
 					w.fatalf("the removal of %d nodes (%s) begins %s after another, want %s", len(m.Candidates), m.Cause, w.Now.Sub(last), delay)
 				}
 			}

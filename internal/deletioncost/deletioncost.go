@@ -157,8 +157,9 @@ const (
 	classBits = 6  // a class is a length in bits
 )
 
-// cost returns the cost of the pods of a node that is not leaving: drifted ones before others, then by the power of two that their weight (of disrupt.EvictionWeight) has
-// reached, then by a hash of the name, so that a scale-down empties one node after the other.
+// cost computes the deletion cost of the pods of a node that stays. It is lowest for drifted nodes, then ascends with the power
+// of two of the node's weight (the sum of disrupt.EvictionWeight), then with a hash of the name, so that a scale-down empties one
+// node after the other.
 func cost(n *model.Node, drifted bool, weight int64) int64 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(n.Name)) // never fails
@@ -169,7 +170,7 @@ func cost(n *model.Node, drifted bool, weight int64) int64 {
 	return c
 }
 
-// costsOf returns the cost of the pods of each node that is to have one.
+// costsOf returns the deletion cost of the pods of each node whose pods get one.
 func costsOf(s *model.Snapshot) map[*model.Node]int64 {
 	claims := make(map[string]*model.Claim, len(s.Claims))
 	for _, c := range s.Claims {

@@ -13,8 +13,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Voluntary are the causes that disruption budgets know.
-var Voluntary = []plan.Code{plan.Empty, plan.Drifted, plan.Underutilized}
+// Budgeted are the causes that the reasons of disruption budgets name: nodes are removed for them only within budgets.
+var Budgeted = []plan.Code{plan.Empty, plan.Drifted, plan.Underutilized}
 
 // NodeCount is what the budgets of a pool are counted on. Total: its nodes that are initialized and not yet
 // terminating. Unavailable: those of them that are not ready, being deleted, or going in a disruption command under

@@ -141,7 +141,7 @@ func (e *Eligibility) CountRemoval(c *Candidate) {
 
 // minimumBlockers say that the cluster would have less than its minimum without a candidate.
 func (e *Eligibility) minimumBlockers(c *Candidate, cause plan.Code) []plan.Reason {
-	if e.Minimum == nil || !isVoluntary(cause) {
+	if e.Minimum == nil || !IsConsolidation(cause) {
 		return nil
 	}
 	d, short := e.Minimum.shortOf(c.Node.Capacity)
@@ -163,8 +163,8 @@ func NewEligibility(pdbs []*model.PDB, now time.Time) *Eligibility {
 	return e
 }
 
-// isVoluntary reports whether a cause is consolidation: nothing is wrong with the node but its price.
-func isVoluntary(cause plan.Code) bool { return cause == plan.Underutilized || cause == plan.Empty }
+// IsConsolidation reports whether a node is removed only for its cost: it is empty, or its pods can run elsewhere at lower cost.
+func IsConsolidation(cause plan.Code) bool { return cause == plan.Underutilized || cause == plan.Empty }
 
 // Blockers are the reasons that keep a candidate from being disrupted for a cause, in the order of the checks; with
 // firstOnly at most the first. None: it may go, as far as the budgets of its pool let it, see AllowedDisruptions.
@@ -261,7 +261,7 @@ func (e *Eligibility) driftBlockers(c *Candidate, cause plan.Code) []plan.Reason
 // or by the group itself, so the minimum matters to consolidation alone.
 func (e *Eligibility) groupBlockers(c *Candidate, cause plan.Code) (out []plan.Reason) {
 	subject := plan.ObjectOf("nodegroup", c.NodeGroup())
-	if s := c.Pool.Scaling; s != nil && c.NodeGroup() != "" && (isVoluntary(cause) || cause == plan.Drifted) {
+	if s := c.Pool.Scaling; s != nil && c.NodeGroup() != "" && slices.Contains(Budgeted, cause) {
 		if s.Unread { // its minimum size is not known, nor whether its cloud replaces its nodes
 			return append(out, plan.Reason{Code: plan.GroupUnread, Subject: subject, Detail: plan.OfGroupUnread{}})
 		}
@@ -273,10 +273,10 @@ func (e *Eligibility) groupBlockers(c *Candidate, cause plan.Code) (out []plan.R
 	if g == nil {
 		return out
 	}
-	if g.InstanceRefresh != "" && (isVoluntary(cause) || cause == plan.Drifted) {
+	if g.InstanceRefresh != "" && slices.Contains(Budgeted, cause) {
 		out = append(out, plan.Reason{Code: plan.GroupRefresh, Subject: subject, Detail: plan.OfGroupRefresh{Status: g.InstanceRefresh}})
 	}
-	if isVoluntary(cause) && g.Staying <= g.MinSize {
+	if IsConsolidation(cause) && g.Staying <= g.MinSize {
 		out = append(out, plan.Reason{Code: plan.GroupMinimum, Subject: subject, Detail: plan.OfGroupMinimum{Least: g.MinSize, Staying: g.Staying}})
 	}
 	return out
@@ -292,7 +292,7 @@ func nominationBlockers(c *Candidate, cause plan.Code) []plan.Reason {
 
 // consolidationBlockers are the checks of consolidation alone: the pool's policy, the node's price and use, and times.
 func (e *Eligibility) consolidationBlockers(c *Candidate, cause plan.Code) (out []plan.Reason) {
-	if !isVoluntary(cause) {
+	if !IsConsolidation(cause) {
 		return nil
 	}
 	p := c.Pool
@@ -336,7 +336,7 @@ func (e *Eligibility) consolidationBlockers(c *Candidate, cause plan.Code) (out 
 // addPodBlockers adds what keeps the pods of a candidate where they are. Pods do not block what ends anyway: an
 // expired or unhealthy node, or one that must go and whose termination grace period evicts them in the end.
 func (e *Eligibility) addPodBlockers(out *blockerList, c *Candidate, cause plan.Code) (full bool) {
-	endsAnyway := !isVoluntary(cause) && c.Claim.TerminationGracePeriod >= 0
+	endsAnyway := !IsConsolidation(cause) && c.Claim.TerminationGracePeriod >= 0
 	if endsAnyway || cause == plan.Unhealthy || cause == plan.Expired {
 		return false
 	}
@@ -345,7 +345,7 @@ func (e *Eligibility) addPodBlockers(out *blockerList, c *Candidate, cause plan.
 		return false
 	}
 	for _, p := range c.Node.Pods {
-		if out.add(e.PodBlockers(c.Pool, p, cause)...) || isVoluntary(cause) && !e.Cutoff.IsExpendable(p) && out.add(e.ruleBlockers(c.Pool, p)...) {
+		if out.add(e.PodBlockers(c.Pool, p, cause)...) || IsConsolidation(cause) && !e.Cutoff.IsExpendable(p) && out.add(e.ruleBlockers(c.Pool, p)...) {
 			return true
 		}
 	}
@@ -382,8 +382,8 @@ func paybackEnd(c *model.Claim, now time.Time) (time.Time, bool) {
 	return t, err == nil && now.Before(t)
 }
 
-// PodBlockers returns the reasons that keep a pod from being evicted from a node of a pool for a cause; mostly none. pool
-// may be nil.
+// PodBlockers returns the reasons for which a pod may not be evicted from a node of a pool for a cause, usually none: do-not-
+// disrupt, safe-to-evict, a pod without a controller, PodDisruptionBudgets, gangs. pool may be nil.
 func (e *Eligibility) PodBlockers(pool *model.NodePool, p *model.Pod, cause plan.Code) (out []plan.Reason) {
 	if p.Terminal || !p.Deleting.IsZero() {
 		return nil
@@ -401,10 +401,10 @@ func (e *Eligibility) PodBlockers(pool *model.NodePool, p *model.Pod, cause plan
 	if g := e.spreadOf(p); g.isApart() && cause != plan.Draining {
 		out = append(out, plan.Reason{Code: plan.GangApart, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfGangApart{Gang: plan.Object(p.Gang.Name), Nodes: g.nodes, Waiting: g.waiting()}})
 	}
-	if p.SafeToEvict != "" && p.SafeToEvict != trueValue && isVoluntary(cause) {
+	if p.SafeToEvict != "" && p.SafeToEvict != trueValue && IsConsolidation(cause) {
 		out = append(out, plan.Reason{Code: plan.SafeToEvict, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfSafeToEvict{Annotation: SafeToEvict, Value: p.SafeToEvict}})
 	}
-	if p.Owner.UID == "" && p.SafeToEvict != trueValue && isVoluntary(cause) && !e.Cutoff.IsExpendable(p) {
+	if p.Owner.UID == "" && p.SafeToEvict != trueValue && IsConsolidation(cause) && !e.Cutoff.IsExpendable(p) {
 		out = append(out, plan.Reason{Code: plan.NoController, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfNoController{}})
 	}
 	return append(out, e.pdbBlockers(pool, p, cause)...)

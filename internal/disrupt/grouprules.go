@@ -32,9 +32,9 @@ func hasCustomController(p *model.Pod) bool {
 	return p.Owner.UID != "" && !slices.Contains(kubernetesControllers, p.Owner.Kind)
 }
 
-// ruleBlockers are the reasons for which the rules of a pool's node groups keep a pod where it is, at most one. They
-// are asked in the order in which Cluster Autoscaler asks them: a pod of kube-system without a PodDisruptionBudget that
-// is old enough may go with its local volumes.
+// ruleBlockers returns the reason for which the eviction rules of a pool's node groups keep a pod on its node, at most one: kube-
+// system pods, local storage, custom controllers, too few replicas. The rules are checked in the order of Cluster Autoscaler: a
+// pod of kube-system without a PodDisruptionBudget that is old enough may be evicted despite local volumes.
 func (e *Eligibility) ruleBlockers(pool *model.NodePool, p *model.Pod) []plan.Reason {
 	if p.Terminal || !p.Deleting.IsZero() || !rulesConcern(pool, p) {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// nodeUtilization is the share of a node's allocatable that its pods request, in percent rounded up, the resource
-// that it is the share of (GPUs, else CPU or memory, whichever is used more), and the most that it may be for the
-// node to go by the rules of its node group; a negative bound means any. Expendable pods do not count.
+// nodeUtilization returns the utilization of a node, which is the share of its allocatable that its pods request, in percent
+// rounded up, with the resource (GPUs, otherwise CPU or memory, whichever is higher), and the scale-down utilization threshold of
+// its node group. A negative threshold means any utilization. Expendable pods do not count.
 func nodeUtilization(rules *model.GroupScaling, cutoff model.PriorityCutoff, n *model.Node) (mostPercent int32, resource string, percent int32) {
 	var requested model.Resources
 	for _, p := range n.Pods {

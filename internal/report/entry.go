@@ -83,9 +83,9 @@ func boundPods(e *ledger.Entry) string {
 func entrySentence(e *ledger.Entry, r plan.Reason) string {
 	switch c := e.Command; {
 	case c != nil && e.Kind == "create":
-		s := "replacement for " + model.Count(c.Nodes, replaced[r.Code]+"node")
+		s := "replacement for " + model.Count(c.Nodes, causes[r.Code].replaced+"node")
 		if c.Replacements > 1 {
-			s = "one of " + strconv.Itoa(c.Replacements) + " replacements for " + model.Count(c.Nodes, replaced[r.Code]+"node")
+			s = "one of " + strconv.Itoa(c.Replacements) + " replacements for " + model.Count(c.Nodes, causes[r.Code].replaced+"node")
 		}
 		return s + lowerCost(r)
 	case c != nil && r.Code == plan.Underutilized:
@@ -102,9 +102,6 @@ func entrySentence(e *ledger.Entry, r plan.Reason) string {
 	}
 	return Sentence(r)
 }
-
-// replaced is what nodes are that a replacement is for, where one word says it.
-var replaced = map[plan.Code]string{plan.Drifted: "drifted ", plan.Expired: "expired "}
 
 func lowerCost(r plan.Reason) string {
 	if r.Code == plan.Underutilized {
@@ -143,7 +140,7 @@ func entryCause(e *ledger.Entry) string {
 		s := entrySentence(e, r)
 		switch {
 		case e.Command != nil && e.Kind == "create":
-			s = "replacements for " + replaced[r.Code] + "nodes" + lowerCost(r)
+			s = "replacements for " + causes[r.Code].replaced + "nodes" + lowerCost(r)
 		case r.Code == plan.Underutilized:
 			s = "pods can run on other nodes at lower cost"
 		}

@@ -66,8 +66,7 @@ func stepText(x *plan.Step) string {
 	case plan.Interrupted:
 		return "the cloud has been interrupting its instance"
 	}
-	cause := map[plan.Code]string{plan.Empty: "it is empty", plan.Underutilized: "its pods can run on other nodes at lower cost", plan.Drifted: "it has drifted",
-		plan.Expired: "it has expired", plan.Unhealthy: "it is unhealthy"}[x.Of]
+	cause := causes[x.Of].clause
 	switch {
 	case cause == "":
 		return ""

@@ -235,17 +235,8 @@ func outcomeText(outcome string) string {
 	if !ok {
 		return outcome
 	}
-	switch plan.Code(cause) {
-	case plan.Empty:
-		return "evaluated because it is empty"
-	case plan.Underutilized:
-		return "evaluated for consolidation"
-	case plan.Drifted:
-		return "evaluated because it has drifted"
-	case plan.Expired:
-		return "evaluated because it has expired"
-	case plan.Unhealthy:
-		return "evaluated because it is unhealthy"
+	if text := causes[plan.Code(cause)].evaluated; text != "" {
+		return text
 	}
 	return outcome
 }
@@ -389,15 +380,11 @@ func alternative(subject string, a *plan.Alternative) string {
 // heading is what a list of findings about a subject is about.
 func heading(subject string, of plan.Code) string {
 	if strings.HasPrefix(subject, "nodepool/") {
-		switch of {
-		case plan.Demand:
+		if of == plan.Demand {
 			return "What keeps it from launching nodes"
-		case plan.Empty:
-			return "What keeps its empty nodes"
-		case plan.Underutilized:
-			return "What keeps its nodes from being consolidated"
-		case plan.Drifted:
-			return "What keeps drifted nodes from being replaced"
+		}
+		if text := causes[of].keptInPool; text != "" {
+			return text
 		}
 	}
 	if isOfPods(subject) {
@@ -413,16 +400,6 @@ func heading(subject string, of plan.Code) string {
 	switch of {
 	case plan.Demand:
 		return "Why no node is launched for it"
-	case plan.Empty:
-		return "It is empty; why it is kept"
-	case plan.Underutilized:
-		return "Why it is not consolidated"
-	case plan.Drifted:
-		return "It has drifted; why it is not replaced"
-	case plan.Expired:
-		return "It has expired; why it is not replaced"
-	case plan.Unhealthy:
-		return "It is unhealthy; why it is not replaced"
 	case plan.Rebooting:
 		return "What its reboot is waiting for"
 	case plan.Moving:
@@ -445,7 +422,7 @@ func heading(subject string, of plan.Code) string {
 		}
 		return "What its initialization is waiting for"
 	}
-	return "What blocks " + string(of)
+	return or(causes[of].kept, "What blocks "+string(of))
 }
 
 // reasonOf is the sentence of a reason, empty where there is none.

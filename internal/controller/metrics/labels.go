@@ -5,9 +5,11 @@ package metrics
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
@@ -93,8 +95,7 @@ func messageType(i cloud.Interruption) string {
 
 // drainReason is the value of label reason for pods that leave a node. Only a disruption command's has a name.
 func drainReason(code plan.Code) string {
-	switch code {
-	case plan.Empty, plan.Drifted, plan.Underutilized:
+	if slices.Contains(disrupt.Budgeted, code) {
 		return string(code)
 	}
 	return "Forceful Termination"

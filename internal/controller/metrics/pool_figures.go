@@ -35,7 +35,7 @@ func figuresOf(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.P
 	for _, u := range st.Candidates() {
 		price[u.Pool.Name] += max(u.PriceMicro, 0)
 		occupied := u.Occupied
-		for _, why := range disrupt.Voluntary {
+		for _, why := range disrupt.Budgeted {
 			if why == plan.Empty && occupied || why == plan.Underutilized && !occupied || why == plan.Drifted && !u.Claim.Is(lifecycle.Drifted) {
 				continue
 			}
@@ -48,7 +48,7 @@ func figuresOf(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.P
 	for _, p := range s.Pools {
 		k := st.NodeCount(p.Name)
 		f := poolFigures{Name: p.Name, PriceMicro: price[p.Name], Total: k.Total, Down: k.Unavailable, Allowed: map[plan.Code]int64{}, DriftRest: st.DriftRest(p)}
-		for _, why := range disrupt.Voluntary {
+		for _, why := range disrupt.Budgeted {
 			left, _ := st.BudgetLeft(p, why)
 			f.Allowed[why] = left + f.Down
 		}

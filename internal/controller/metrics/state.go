@@ -135,13 +135,13 @@ func (m *State) Collect(out chan<- prometheus.Metric) {
 	for _, f := range figures {
 		put(driftBackOff, f.DriftRest.Seconds(), f.Name)
 		put("nodepools_cost_total", float64(f.PriceMicro)/1e6, f.Name)
-		for _, why := range disrupt.Voluntary {
+		for _, why := range disrupt.Budgeted {
 			reason := strings.ToLower(string(why))
 			put("nodepools_nodes_consuming_budgets", float64(f.Down), f.Name, reason)
 			put("nodepools_allowed_disruptions", float64(f.Allowed[why]), f.Name, reason)
 		}
 	}
-	for _, why := range disrupt.Voluntary {
+	for _, why := range disrupt.Budgeted {
 		put("voluntary_disruption_eligible_nodes", float64(eligible[why]), strings.ToLower(string(why)))
 	}
 }

@@ -58,8 +58,8 @@ type Ailment struct {
 	Reboot bool      // by all that it is broken by, it is rebooted and not replaced
 }
 
-// ReadHealth finds the nodes of NodePools that have something wrong with them, and when the first of them that is not broken yet
-// will be; zero: there is none.
+// ReadHealth finds the unhealthy nodes of NodePools, and returns when the next node will have been unhealthy for the toleration
+// of its repair policy; zero: none.
 func ReadHealth(v *cluster.View, in HealthIn) (h Health, until time.Time) {
 	if len(in.Repair) == 0 {
 		return h, until
@@ -192,7 +192,8 @@ func (h *Health) IsBroken(c *model.Claim, now time.Time) bool {
 	return s.Cause.Code != "" && !now.Before(s.Due)
 }
 
-// RepairRefusal returns why no node of a NodePool is repaired; false: one may be.
+// RepairRefusal returns why no node of a NodePool is repaired: too many of its nodes are unhealthy. ok is false if nodes may be
+// repaired.
 func (h *Health) RepairRefusal(pool string) (plan.Reason, bool) {
 	k := poolHealth{}
 	if x := h.byPool[pool]; x != nil {
@@ -236,10 +237,10 @@ type RepairIn struct {
 	Retry  time.Duration // after which a claim that is just being written to is looked at again
 }
 
-// ForceRepairs deletes machines that have been broken for longer than the grace, if in.Force: their time of termination is
-// now, so that their pods end past every budget. It takes that time off machines that are not repaired after all. For
-// NodePools of which too many nodes are unhealthy it notes that nothing is repaired. Claims are looked at in the order of
-// the Snapshot.
+// ForceRepairs deletes, if in.Force, NodeClaims whose node has been unhealthy for longer than the grace period. Their termination
+// time is now, so that pods are deleted regardless of budgets. It removes that time from NodeClaims that are not repaired after
+// all, and notes NodePools in which too many nodes are unhealthy to repair any. NodeClaims are evaluated in the order of the
+// Snapshot.
 func ForceRepairs(v *cluster.View, in RepairIn) (out plan.Part) {
 	for _, c := range v.DirtyClaims {
 		if lifecycle.IsRebooting(c) {

@@ -10,7 +10,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// EndOrphans ends machines whose claim is gone, and lets go of their nodes. A machine is left alone for the grace after its launch.
+// EndOrphans terminates orphaned instances, whose NodeClaim no longer exists, and removes the finalizer of their nodes. An
+// instance is left alone for the grace period after its launch.
 func EndOrphans(v *cluster.View, grace time.Duration) (out plan.Part) {
 	for _, i := range v.Orphans() {
 		if due := i.Launched.Add(grace); v.Now.Before(due) {
@@ -23,8 +24,8 @@ func EndOrphans(v *cluster.View, grace time.Duration) (out plan.Part) {
 	return out
 }
 
-// releaseNodes lets go of nodes that are being deleted and wait for our finalizer, when neither a claim nor a machine
-// is left that could see to it: somebody took the claim's finalizer off by hand.
+// releaseNodes removes our finalizer from nodes that are being deleted and have neither a NodeClaim nor an instance: somebody
+// removed the NodeClaim's finalizer by hand.
 func releaseNodes(v *cluster.View, grace time.Duration, out *plan.Part) {
 	var alive map[string]bool
 	for _, p := range v.DirtyNodes {

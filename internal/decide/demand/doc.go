@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package demand keeps nodes from being launched for pods that earlier decisions about them have failed: parts of the demand
-// whose plan verify refused (Withholding), pods whose nodes came with less than was promised (Shortfalls), and pods that
-// kube-scheduler, or verify, does not let go to nodes that hold them by every check here (Disagreements). It also holds rules
-// about pods of one step: which wait for others to share a node with (SmallNodes), which wait until other new nodes show
-// whether their storage is reported (HoldBackStorage), and why the nodes that a pod names do not take it (NamedNodeReasons).
+// Package demand decides which pods wait or are refused although they are demand, because of earlier decisions: pods whose plan
+// verify rejected (Withholding), pods whose nodes had less capacity than promised (Shortfalls), and pods that kube-scheduler or
+// verify refuses on nodes that fit by every other check (Disagreements). It also has rules for one step: gangs (GangChoice), pods
+// that wait for terminating pods instead of a new node (Ending), small pods that wait to share a node (SmallNodes), pods that
+// wait until new nodes report their storage (HoldBackStorage), and why the nodes that a pod names do not fit (NamedNodeReasons).
 //
-// It launches nothing and solves nothing, and never decides which pods are demand. Each rule stands alone: it is given its memory,
-// is told what happened, and answers which pods are refused or wait, and why. A Memory is replaced and never changed in place.
-// Launches that served no pod are package unused.
+// It launches and solves nothing, and never decides which pods are demand (package pods). Each rule is independent: it gets its
+// memory and what happened, and returns which pods are refused or wait, and why. A Memory is immutable. Launches that no pod used
+// are in package unused.
 //
-// Invariants: a pod waits for others no longer than SmallNodes.Delay; what is said of named nodes is the nearest miss first.
+// Invariants: a pod waits for others no longer than SmallNodes.Delay; reasons about named nodes have the nearest miss first.
 //
-// Start reading at Withholding, Shortfalls or Disagreements; none of them asks another.
+// Start reading at Withholding, Shortfalls or Disagreements, which are independent of each other.
 package demand

@@ -64,7 +64,7 @@ func BlockerNotes(v *cluster.View, in NotesIn) []plan.Note {
 		}
 	}
 	for _, p := range bn.Snapshot.Pools {
-		for _, cause := range disrupt.Voluntary {
+		for _, cause := range disrupt.Budgeted {
 			if !wanted[key{p.Name, cause}] {
 				continue
 			}

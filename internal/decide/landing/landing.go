@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package landing brings pods to the nodes that were launched for them (contract 9): it binds the pods that Dovetail may bind, and
-// lets the others in with a toleration of the node's reservation.
+// Package landing makes pods run on the nodes that were launched for them (contract 9): it binds the pods that Dovetail may bind,
+// and adds a toleration of the node's reservation taint to the others.
 //
-// It never chooses a node: which pods have a slot on which claim is decided before. It reserves nothing: it only says whether a
-// claim can be reserved for its pods, to those who launch. Every function is pure.
+// It never chooses a node: slots are assigned before. It reserves nothing: it only decides whether a NodeClaim can be reserved
+// for its pods (ReservationRefusal). Every function is pure.
 //
-// Invariants: a pod is bound only if its rules concern nothing but the node that it goes to (verify.BindingCheck says the same in
-// words of its own), and only to a node that no pod without a slot can come to meanwhile, or with room for all of those that can (Contest).
+// Invariants: a pod is bound only if its constraints concern no other node (verify.BindingCheck checks this independently), and
+// only to a node that no pod without a slot can get meanwhile, or that has capacity for all of those pods (Contest).
 //
 // Start reading at AdmitPods.
 package landing

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package limits counts what limits over several NodePools and node groups are used for, and says of each pool which of them its
-// nodes count against. Limits of one NodePool are counted where its machines are.
+// Package limits computes the use of limits that apply to several NodePools and node groups (CapacityQuotas, limits of the
+// cluster), and which of them apply to each pool. Limits of a single NodePool are computed in package decide (purchases).
 //
-// It buys nothing. A node that may still become any of several counts as the largest and the dearest of them.
+// It launches nothing. A node whose instance type is still open counts with its largest and its most expensive type.
 //
 // Start reading at CountUse and Share.
 package limits

@@ -57,7 +57,7 @@ func ReadActivity(v *cluster.View, before ActivityMemory, going []string) (map[s
 			a.Launched = model.LaterOf(a.Launched, c.Created)
 		}
 		switch d := c.Conditions[lifecycle.Disrupted]; {
-		case d.True() && IsConsolidation(plan.Code(d.Reason)):
+		case d.True() && disrupt.IsConsolidation(plan.Code(d.Reason)):
 			a.Removed = model.LaterOf(a.Removed, model.LaterOf(d.Since, c.Deleting))
 			if !c.Deleting.IsZero() {
 				gone[group] = model.LaterOf(gone[group], c.Deleting)
@@ -78,6 +78,3 @@ func ReadActivity(v *cluster.View, before ActivityMemory, going []string) (map[s
 	out[""] = last
 	return out, gone
 }
-
-// IsConsolidation reports whether a node goes for its cost or for being empty alone.
-func IsConsolidation(cause plan.Code) bool { return cause == plan.Underutilized || cause == plan.Empty }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package nodegroups holds the rules of node groups: which of several grows and how they are balanced, how many nodes a group may
-// have and keeps, when a pod gets a node launched, when something last happened to a group, and which pool adopts a member.
+// Package nodegroups has the rules of node groups: the expander, which chooses a group among several that fit, balancing of
+// similar groups, minimum and maximum sizes, when a node is launched for a pod, the last activity of a group (for delays after
+// scale-up, scale-down and failure), and the adoption of existing members by a NodePool.
 //
-// It solves only to try a group for the demand, and decides on no node: what it returns is ranked, limited or told, never done.
+// It solves only to try a group for the demand, and starts no action: its results are rankings, limits and texts.
 //
 // Start reading at Expander.
 package nodegroups

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package pods says of each pod what becomes of it: whether it is demand (Table), which claims hold slots for it
-// (Reservations, Slots), which pods their ReplicaSets are about to make (Anticipate), which have been evicted and have no
-// successor yet (Evictions), which are on their way to standing nodes (Transit), and for which kube-scheduler might preempt
-// others (Preemption). It also limits how many pods are evicted at a time.
+// Package pods classifies pods: which are demand (Table), which NodeClaims hold slots for them (Reservations, Slots), which pods
+// a ReplicaSet will create soon (Anticipate), which are evicted and have no successor yet (Evictions), which will be bound to
+// existing nodes (Transit), for which kube-scheduler might preempt others (Preemption), and which are replaced by a rollout
+// before they are evicted (Rollouts). It also limits the number of concurrent evictions (Evictions.Pace).
 //
-// It never launches or removes a node, and never chooses a node for a pod: it hands out the slots that claims were made with.
-// Every function is pure: it reads a View and what it is given, and returns what it found and what the next step should
-// remember. A question changes nothing; if its answer changes with time alone, it also returns when.
+// It never launches or removes a node, and never chooses a node for a pod: it assigns the slots that NodeClaims were created
+// with. Every function is pure: it reads a View and its arguments, and returns results and what to remember. Predicates have no
+// side effects, and return the instant at which the answer may change.
 //
-// Invariants: a pod has one slot at most; a slot that was told to a pod stays that pod's while both are there.
+// Invariants: a pod has at most one slot; a slot assigned to a pod stays with that pod as long as both exist.
 //
-// Start reading at Table: its comment names the classes of pods, and the results that add to them in the order of the stages.
+// Start reading at Table: its comment lists the classes of pods, and the results that add to them in the order of the stages.
 package pods

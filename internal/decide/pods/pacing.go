@@ -27,10 +27,10 @@ const (
 	pendingTimeout     = 5 * time.Second // nor is one kept by it that is pending for longer
 )
 
-// Allowed returns how many pods may be evicted now, beside those evicted before that have not gone: those are
-// evicted again, since it is not the scheduler that keeps them. Under way are pods about to go, pods whose successor is
-// pending, and all pending pods. Controllers may pause for a second and then make all successors at once, so pods are
-// counted and not their age.
+// Allowed returns how many more pods may be evicted now, so that at most Pace.Concurrency evictions are concurrent. Concurrent
+// are evicted pods that have not terminated yet, evicted pods whose successor is pending, and all other pending pods. An eviction
+// older than evictionRetryAfter does not count, because kube-scheduler is not what delays it. Controllers may pause for a second
+// and then create all successors at once, so pods are counted, not their age.
 func (ev *Evictions) Allowed(pace Pace) int {
 	under := 0
 	for _, p := range ev.Snapshot.Pending {

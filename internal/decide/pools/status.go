@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package pools decides what is about NodePools as a whole: their status, how many of their last machines became nodes, and
-// the number of nodes of static ones (spec.replicas).
+// Package pools decides about NodePools as a whole: their status (conditions, resources, node count), how many of their last
+// launches registered as nodes, and the number of nodes of static NodePools (spec.replicas).
 //
-// It never launches anything for a pod, and never counts against limits: who launches from a NodePool, and how much, is decided
-// before. Every function is pure: it reads a View and what it is given, and returns what a step should do and remember.
+// It never launches for a pod, and does not compute limits (packages limits and decide). Every function is pure: it reads a View
+// and its arguments, and returns actions and what to remember.
 //
-// Invariants: a status is written only if it would change, and at most once in an interval; a static NodePool launches no
-// node beyond a limit.
+// Invariants: a status is written only if it changes, and at most once per interval; a static NodePool never exceeds a limit.
 //
 // Start reading at Status and ScaleStatic.
 package pools

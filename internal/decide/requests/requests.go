@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package requests follows ProvisioningRequests: which of their pods have a place, and what their status is to say.
+// Package requests computes the status of ProvisioningRequests: which of their pods have capacity, and when a request is
+// Provisioned, Failed or expired.
 //
-// It places nothing. In a Snapshot, placeholders stand for the pods of a request that do not exist; they are pending pods of one gang, so the
-// gang's rules, slots and reservations are theirs. Here is found what has become of them. A request is Provisioned only when each of its pods
-// runs or has a place on a Ready node that is held for it. What is decided on a request is in its status, so a restart loses nothing of it.
+// It places nothing. In a Snapshot, placeholders stand for the pods of a request that do not exist yet. They are pending pods of
+// one gang, with the gang's rules, slots and reservations. A request is Provisioned only if each of its pods runs, or has
+// capacity reserved on a Ready node. All decisions about a request are in its status, so a restart loses nothing.
 //
 // Start reading at Follow.
 package requests
@@ -193,8 +194,9 @@ func places(v *cluster.View, in In) (at map[*model.Pod]place, held map[*model.Po
 	return at, held, why
 }
 
-// settle decides what the request's status is to say, and returns when that may be something else. since is when a solve first found no
-// capacity (zero: it did not), and part whether some of the pods have a slot.
+// settle computes the conditions of a ProvisioningRequest (Accepted, Provisioned, Failed, BookingExpired, CapacityRevoked), and
+// returns when they may change. since is when a solve first found no capacity (zero: it found some). part reports whether some of
+// its pods have a slot.
 func (x *State) settle(now, since time.Time, part bool) (until time.Time) {
 	r := x.Request
 	if r.IsOver() {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package shares bounds what the demand of one step may be, and shares it among namespaces: how much work it is, and how many
-// extended resources it names. What exceeds a namespace's share is set aside with a Reason and looked at again soon, so that no
-// tenant keeps the pods of another waiting.
+// Package shares limits the demand of one step and divides it fairly among namespaces: by the work of solving it (Work), and by
+// the number of extended resources (Resources). Pods beyond a namespace's share are set aside with a Reason and retried soon, so
+// that no tenant blocks the pods of another.
 //
-// It places nothing and knows of no node what the solver does not. Each function returns what the next step should remember;
-// a memory is never written to.
+// It places nothing. Each function returns what the next step should remember; a memory is immutable.
 //
 // Start reading at Work and Resources.
 package shares

@@ -29,8 +29,9 @@ const (
 // maxDriftListAge is the maximum age of the list of instances that drift is judged by.
 const maxDriftListAge = time.Minute
 
-// Drifted implements cloud.Drifter. A machine whose class is not ready has not drifted: what the class stands for is
-// not known. Of several classes one that can't be resolved does not keep the others waiting.
+// Drifted implements cloud.Drifter: it returns why each EC2 instance has drifted from its EC2NodeClass. If a class is not ready,
+// its instances have not drifted, because the wanted values are unknown. A class that cannot be resolved does not delay the
+// others.
 func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]string, error) {
 	out := make([]string, len(queries))
 	if len(queries) == 0 {
@@ -92,8 +93,8 @@ func (p *Provider) listForDrift(ctx context.Context, queries []cloud.DriftQuery)
 	return list, nil
 }
 
-// driftReason is why a machine is no longer what its class asks for; empty: it is. m is nil when the machine is not
-// listed.
+// driftReason returns why an EC2 instance has drifted from its EC2NodeClass: the hash of the class, AMI, subnet, security groups,
+// capacity reservation, or placement group. Empty: it has not drifted. m is nil if the instance is not listed.
 func (p *Provider) driftReason(ctx context.Context, r *nodeclass.Resolved, claim *model.Claim, m *instances.Instance) (string, error) {
 	if claim.Annotations[awsv1.AnnotationEC2NodeClassHashVersion] == awsv1.EC2NodeClassHashVersion {
 		if h := claim.Annotations[awsv1.AnnotationEC2NodeClassHash]; h != "" && h != r.Hash {
