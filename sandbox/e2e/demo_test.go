@@ -39,16 +39,16 @@ func TestDemo(t *testing.T) {
 	if len(steps) != 4 {
 		t.Fatalf("%d steps, want 4", len(steps))
 	}
-	nodes := regexp.MustCompile(`(?m)^    \d+ launched nodes?: \$0\.\d{4} an hour`)
+	nodes := regexp.MustCompile(`(?m)^    \d+ launched nodes?: \$0\.\d{4}/h`)
 	for i, want := range []struct {
 		title  string
 		nodes  bool // the step ends with launched nodes
 		events []string
 	}{
-		{"1 replica, ", false, []string{"pods running", "no launched node: $0 an hour"}},
+		{"1 replica, ", false, []string{"pods running", "no launched node: $0/h"}},
 		{"30 replicas at once", true, []string{"pods pending", "NodeClaim created", "instance launched", "node registered", "node Ready", "pods running", "30 of 30"}},
 		{"10 replicas: nodes without a change", true, []string{"pods ended", "NodeClaim deleted", "instance terminated", "; saves $"}},
-		{"no replicas", false, []string{"pods ended", "NodeClaim deleted", "instance terminated", "no launched node: $0 an hour (before: "}},
+		{"no replicas", false, []string{"pods ended", "NodeClaim deleted", "instance terminated", "no launched node: $0/h (before: "}},
 	} {
 		end := len(out)
 		if i+1 < len(steps) {
@@ -73,7 +73,7 @@ func TestDemo(t *testing.T) {
 			t.Error("something was launched for a pod that fits")
 		}
 	}
-	for _, want := range []string{"system pods request 73 % of its CPU", "No node that Dovetail launched is left", "demo --keep", "kubectl scale deployment inflate"} {
+	for _, want := range []string{"system pods request 73 % of its CPU", "All nodes launched by Dovetail are removed", "demo --keep", "kubectl scale deployment inflate"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the show does not say %q", want)
 		}
@@ -110,7 +110,7 @@ func TestDemoGroups(t *testing.T) {
 			t.Errorf("step %d terminates an instance: %t", i+1, i < 2)
 		}
 	}
-	once := regexp.MustCompile(`By its books (\d+) instances were started for (\d+) NodeClaims, none twice: (.*)\.`).FindStringSubmatch(out)
+	once := regexp.MustCompile(`The simulated AWS launched (\d+) instances for (\d+) NodeClaims, none twice: (.*)\.`).FindStringSubmatch(out)
 	if once == nil || once[1] != once[2] || !strings.Contains(once[3], "of group ") {
 		t.Errorf("it does not say that nothing was launched twice: %q", once)
 	}

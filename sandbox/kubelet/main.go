@@ -114,7 +114,7 @@ func run(ctx context.Context, s settings) error {
 	k := kubemark.NewHollowKubelet(flags, config, client, heartbeats, size, newImages(s.pull), runtime, size.manager())
 	k.KubeletDeps.ProbeManager = noProbes{}
 	k.Run(klog.NewContext(ctx, klog.Background()))
-	return errors.New("the kubelet ended")
+	return errors.New("the kubelet exited")
 }
 
 // configure returns the kubelet's flags and its configuration: its own defaults, but for what the machine and the absence of

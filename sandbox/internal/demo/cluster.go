@@ -246,9 +246,9 @@ func (c *cluster) untilRunning() string {
 	}
 	switch {
 	case running != c.wanted || total != c.wanted:
-		text := fmt.Sprintf("%d of %d pods run", running, c.wanted)
+		text := fmt.Sprintf("%d of %d pods running", running, c.wanted)
 		if total > c.wanted {
-			text = fmt.Sprintf("%d pods, %d wanted", total, c.wanted)
+			text = fmt.Sprintf("%d pods, want %d", total, c.wanted)
 		}
 		if len(boot) > 0 {
 			text += "; booting: " + listed(boot)
@@ -272,7 +272,7 @@ func (c *cluster) untilCheaper(before int64) string {
 		}
 	}
 	if cost, _ := c.launchedCost(); cost >= before {
-		return fmt.Sprintf("%s an hour, as before: nodes are kept for a while", dollars(cost))
+		return fmt.Sprintf("cost is still %s/h: waiting for consolidation", dollars(cost))
 	}
 	return ""
 }
@@ -301,7 +301,7 @@ func (c *cluster) untilEmpty() string {
 	case ending > 0:
 		return count(ending, "node is", "nodes are") + " being removed"
 	case launched > 0 || len(c.claims) > 0:
-		return count(max(launched, len(c.claims)), "empty node is", "empty nodes are") + " kept for a while"
+		return count(max(launched, len(c.claims)), "empty node is", "empty nodes are") + " not removed yet"
 	}
 	return ""
 }

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package demo plays a workload that grows and shrinks on a sandbox that runs,
-// and shows what Dovetail does about it: at each step a timeline as the watches
-// tell it, then the nodes, what they cost and how full they are.
+// Package demo scales a workload up and down on a running sandbox, and prints
+// what Dovetail does: for each step a timeline of watch events, then the nodes
+// with their cost and utilization.
 //
-// It only looks and scales. It starts no process and ends none (internal/verbs
-// does), and it knows nothing of Dovetail but what any client sees: the
-// Kubernetes API and the simulated cloud's price list. A time that it prints is
-// when its own watch heard of the thing. A price that is modelled is called so
-// on the line that shows it.
+// It only observes and scales. Processes are started and stopped by
+// internal/verbs. It uses only the Kubernetes API and the simulated cloud's
+// price list. Printed times are those at which its watch received the event.
+// Modelled prices are marked.
 //
-// cluster.go, timeline.go and table.go are pure: observations in, text out, and
-// tested as text. Start reading at Run.
+// cluster.go, timeline.go and table.go are pure functions from observations to
+// text, tested with text cases. Start reading at Run.
 package demo
 
 import (
@@ -123,7 +122,7 @@ func (s *show) prepare(ctx context.Context) error {
 				return ""
 			}
 		}
-		return "the node that Dovetail does not own is not Ready"
+		return "the base node is not Ready"
 	})
 	if err != nil {
 		return err
@@ -135,14 +134,14 @@ func (s *show) prepare(ctx context.Context) error {
 	}
 	err = s.wait(ctx, nil, "system pods", time.Minute+2*s.state.Options.Pull, 0, func() string {
 		if n := s.cluster.podsOn(base.name); n < pods {
-			return fmt.Sprintf("%d of %d system pods run", n, pods)
+			return fmt.Sprintf("%d of %d system pods running", n, pods)
 		}
 		return ""
 	})
 	if err != nil {
 		return err
 	}
-	s.out.print(fmt.Sprintf("%s is an %s that Dovetail does not own; system pods request %d %% of its CPU.",
+	s.out.print(fmt.Sprintf("Node %s (%s) is not managed by Dovetail; system pods request %d %% of its CPU.",
 		base.name, base.machine, share(s.cluster.requests()[base.name].cpu, base.cpu)))
 	if s.options.Source != "" {
 		err = s.offerGroups(ctx)
@@ -160,13 +159,13 @@ func (s *show) offerNodePool(ctx context.Context) error {
 	class, ref := "kwoknodeclass", "{group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}"
 	if s.state.Options.Cloud == plane.CloudAWS {
 		class, ref = "ec2nodeclass", "{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}"
-		if err := s.shown(ctx, "Nodes are instances of a simulated AWS, launched with this node class:", class, nil); err != nil {
+		if err := s.shown(ctx, "Nodes are instances on the simulated AWS, launched with this node class:", class, nil); err != nil {
 			return err
 		}
 	} else if err := s.apply(ctx, class, nil); err != nil {
 		return err
 	}
-	err := s.shown(ctx, "Dovetail launches nodes by this NodePool of Karpenter's API, and consolidates them:", "nodepool",
+	err := s.shown(ctx, "Dovetail launches and consolidates nodes of this NodePool (Karpenter API):", "nodepool",
 		map[string]string{"NODE_CLASS": ref, "AFTER": s.consolidateAfter()})
 	if err != nil {
 		return err
@@ -186,7 +185,7 @@ func (s *show) offerGroups(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.out.print("", "The simulated AWS has these Auto Scaling groups, with the tags that Cluster Autoscaler looks for. Dovetail looks for them, too:", "")
+	s.out.print("", "The simulated AWS has these Auto Scaling groups. Dovetail discovers them by Cluster Autoscaler's tags:", "")
 	for _, g := range groups {
 		s.out.print(fmt.Sprintf("    %-8s %d to %d of %s", g.Name, g.Min, g.Max, strings.Join(g.InstanceTypes, " or ")))
 	}
@@ -197,7 +196,7 @@ func (s *show) offerGroups(ctx context.Context) error {
 	pools := len(groups)
 	if s.options.Source == Both {
 		pools++
-		if err := s.shown(ctx, "Beside them nodes can be launched from EC2 itself, by this node class and this NodePool:", "ec2nodeclass", nil); err != nil {
+		if err := s.shown(ctx, "Nodes can also be launched directly on EC2, with this node class and NodePool:", "ec2nodeclass", nil); err != nil {
 			return err
 		}
 		if err := s.shown(ctx, "", "fleet", map[string]string{"AFTER": s.consolidateAfter()}); err != nil {
@@ -207,7 +206,7 @@ func (s *show) offerGroups(ctx context.Context) error {
 	if err := s.ready(ctx, nodePoolsGVR, pools); err != nil {
 		return err
 	}
-	s.out.print("", "Each group is a NodePool now.")
+	s.out.print("", "Each group now has a NodePool.")
 	return nil
 }
 
@@ -227,7 +226,7 @@ func (s *show) shown(ctx context.Context, what, name string, settings map[string
 // ready waits until the controller says of so many objects that it can launch nodes by them.
 func (s *show) ready(ctx context.Context, resource schema.GroupVersionResource, n int) error {
 	if err := s.api.waitReady(ctx, resource, n, s.options.Slack); err != nil {
-		return fmt.Errorf("%w; the controller's log: %s", err, s.log())
+		return fmt.Errorf("%w; controller log: %s", err, s.log())
 	}
 	return nil
 }
@@ -248,7 +247,7 @@ func (s *show) scale(ctx context.Context, before, n int) error {
 		settle = 1500 * time.Millisecond // Long enough to see that nothing is launched.
 		awaited = func() string {
 			if len(s.cluster.claims) > 0 {
-				return "something is launched for a pod that fits"
+				return "a node is launched for a pod that fits the base node"
 			}
 			return s.cluster.untilRunning()
 		}
@@ -290,7 +289,7 @@ func (s *show) finish(ctx context.Context) error {
 			return err
 		}
 		if len(left) == 0 {
-			s.out.print("", "No node that Dovetail launched is left, and the simulated cloud has no instance of it either.")
+			s.out.print("", "All nodes launched by Dovetail are removed, and the simulated cloud has no instances left.")
 			return s.once(ctx)
 		}
 		s.out.status("shutting down: " + strings.Join(left, ", "))
@@ -300,7 +299,7 @@ func (s *show) finish(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-deadline.C:
 			s.out.flush()
-			return fmt.Errorf("no node is left, but the simulated cloud still has %s %s later: %s; the controller's log: %s",
+			return fmt.Errorf("all nodes are removed, but the simulated cloud still has %s after %s: %s; controller log: %s",
 				count(len(left), "instance that Dovetail launched", "instances that Dovetail launched"), limit, strings.Join(left, ", "), s.log())
 		case <-tick.C:
 		}
@@ -318,9 +317,9 @@ func (s *show) once(ctx context.Context) error {
 		return err
 	}
 	if n := len(s.cluster.had); b.Started != n || len(b.Twice) > 0 || n == 0 {
-		return fmt.Errorf("%s started for %s; with more than one: %v", count(b.Started, "instance was", "instances were"), count(n, "NodeClaim", "NodeClaims"), b.Twice)
+		return fmt.Errorf("%s launched for %s; NodeClaims with several instances: %v", count(b.Started, "instance was", "instances were"), count(n, "NodeClaim", "NodeClaims"), b.Twice)
 	}
-	s.out.print(fmt.Sprintf("By its books %d instances were started for %d NodeClaims, none twice: %s.", b.Started, len(s.cluster.had), s.cluster.origins()))
+	s.out.print(fmt.Sprintf("The simulated AWS launched %d instances for %d NodeClaims, none twice: %s.", b.Started, len(s.cluster.had), s.cluster.origins()))
 	return nil
 }
 
@@ -338,7 +337,7 @@ func (s *show) log() string {
 			return child.Log
 		}
 	}
-	return "there is no controller"
+	return "not available, no controller is running"
 }
 
 // wait takes what the watches tell until awaited, which says what is missing,
@@ -388,7 +387,7 @@ func (s *show) wait(ctx context.Context, line *timeline, what string, limit, set
 		}
 		if missing != "" && now.Sub(began) > limit {
 			s.out.flush()
-			return fmt.Errorf("the %s was not done after %s: %s; the controller's log: %s", what, limit, missing, s.log())
+			return fmt.Errorf("%s: not complete after %s: %s; controller log: %s", what, limit, missing, s.log())
 		}
 		if missing != "" {
 			s.out.status(fmt.Sprintf("%5.0f s  %s", now.Sub(began).Seconds(), missing))
@@ -409,7 +408,7 @@ func (s *show) alive() error {
 	for _, child := range s.state.Components {
 		// The controller is started again by its supervisor.
 		if !child.Alive() && !strings.HasPrefix(child.Name, "dovetail") {
-			died = append(died, errors.New(supervise.DeathReport(child.Name, "its end ended the show", child.Log)))
+			died = append(died, errors.New(supervise.DeathReport(child.Name, "the demo cannot continue without it", child.Log)))
 		}
 	}
 	return errors.Join(died...)

@@ -39,14 +39,14 @@ func (c *cluster) table() string {
 	return strings.TrimRight(out.String(), "\n")
 }
 
-// total sums up what the launched nodes cost, beside what they cost at the step before.
+// total returns the cost of the launched nodes, and their cost at the previous step.
 func (c *cluster) total(before int64) string {
 	micro, nodes := c.launchedCost()
-	text := "    no launched node: $0 an hour"
+	text := "    no launched node: $0/h"
 	if nodes > 0 {
-		text = fmt.Sprintf("    %s: %s an hour", count(nodes, "launched node", "launched nodes"), dollars(micro))
+		text = fmt.Sprintf("    %s: %s/h", count(nodes, "launched node", "launched nodes"), dollars(micro))
 		if c.modelled() {
-			text += ", spot prices being modelled"
+			text += ", modelled spot prices"
 		}
 	}
 	switch {
@@ -54,9 +54,9 @@ func (c *cluster) total(before int64) string {
 	case before == 0:
 		text += " (before: none)"
 	case micro < before:
-		text += fmt.Sprintf(" (before: %s; saves %s, %d %%)", dollars(before), dollars(before-micro), share(before-micro, before))
+		text += fmt.Sprintf(" (before: %s/h; saves %s/h, %d %%)", dollars(before), dollars(before-micro), share(before-micro, before))
 	default:
-		text += fmt.Sprintf(" (before: %s)", dollars(before))
+		text += fmt.Sprintf(" (before: %s/h)", dollars(before))
 	}
 	return text
 }

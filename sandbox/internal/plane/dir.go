@@ -33,7 +33,7 @@ func DefaultDir() (Dir, error) {
 	if state == "" {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return "", errors.New("no home directory to keep the sandbox in: give --dir or set DOVETAIL_SANDBOX_DIR")
+			return "", errors.New("no home directory for the sandbox: set --dir or DOVETAIL_SANDBOX_DIR")
 		}
 		state = filepath.Join(home, ".local", "state")
 	}

@@ -54,7 +54,7 @@ func ReadGroups(from string) ([]Group, error) {
 		return nil, fmt.Errorf("read the groups of %s: need a list: %w", from, err)
 	}
 	if len(entries) == 0 {
-		return nil, fmt.Errorf("read the groups of %s: there are none", from)
+		return nil, fmt.Errorf("read the groups of %s: the list is empty", from)
 	}
 	var out []Group
 	for i, entry := range entries {

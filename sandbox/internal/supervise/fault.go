@@ -53,7 +53,7 @@ func Inflict(ctx context.Context, dir plane.Dir, client *plane.Client, name stri
 	case Slow:
 		err = slowDown(ctx, victim, f)
 	default:
-		err = fmt.Errorf("unknown fault %q: it is %s, %s or %s", f.Kind, Kill, Stop, Slow)
+		err = fmt.Errorf("unknown fault %q: use %s, %s or %s", f.Kind, Kill, Stop, Slow)
 	}
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func runningChild(dir plane.Dir, name string) (Child, error) {
 			continue
 		}
 		if child.State != Running || !child.Alive() {
-			return Child{}, fmt.Errorf("%s does not run (%s)", name, child.State)
+			return Child{}, fmt.Errorf("%s is not running (%s)", name, child.State)
 		}
 		return child, nil
 	}
