@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package charts holds what has to be in a cluster before the controller can work there: the CustomResourceDefinitions, the
-// controller's identity and its rights. They are plain YAML that kubectl takes as it is, and the Helm chart's templates hand the same
-// files on (templates/rights.yaml), so that the sandbox runs with exactly the rights that are shipped.
+// Package charts contains the manifests that the controller requires in a cluster: CustomResourceDefinitions, its ServiceAccount, and
+// its RBAC rules. They are plain YAML for kubectl. The templates of the Helm chart include the same files (templates/rights.yaml), so the
+// sandbox runs with exactly the published rights.
 package charts
 
 import (
@@ -19,17 +19,16 @@ import (
 //go:embed dovetail/crds/*.yaml dovetail/rights/*.yaml dovetail/optional/*.yaml dovetail/shadow/*.yaml
 var files embed.FS
 
-// unneeded is what a landing mode leaves out of dovetail/rights, which has what the default, bind, needs.
+// unneeded lists the files in dovetail/rights that a landing mode does not need. The default, bind, needs all of them.
 var unneeded = map[string][]string{
 	"bind":     nil,
 	"tolerate": {"dovetail/rights/landing-bind.yaml"},
 	"off":      {"dovetail/rights/landing-bind.yaml", "dovetail/rights/landing-tolerate.yaml", "dovetail/rights/reserved-tolerations.yaml"},
 }
 
-// Manifests is all of it as one stream of YAML documents, in the order in which to apply it, with the rights that the landing mode (bind,
-// tolerate or off) needs. Of what is optional it has only what is named: surge is the right to restart Deployments, priorities that to read
-// the ConfigMap of Cluster Autoscaler's expander priority, group-status that to write the ConfigMap of its status, cluster-api those
-// of --cloud clusterapi.
+// Manifests returns all manifests as one stream of YAML documents, in the order in which to apply them, with the rights that the landing
+// mode (bind, tolerate or off) requires. Optional rights are included by name: surge to restart Deployments, priorities to read the
+// ConfigMap of Cluster Autoscaler's priority expander, group-status to write its status ConfigMap, and cluster-api for --cloud clusterapi.
 func Manifests(landing string, optional ...string) ([]byte, error) {
 	without, ok := unneeded[landing]
 	if !ok {
@@ -57,7 +56,7 @@ func Manifests(landing string, optional ...string) ([]byte, error) {
 	return join(names)
 }
 
-// Definition is the CustomResourceDefinition of a kind as YAML; nil if there is none of it here.
+// Definition returns the CustomResourceDefinition of a kind as YAML, or nil if this package has none.
 func Definition(group, kind string) ([]byte, error) {
 	plural := strings.ToLower(kind) + "s"
 	if strings.HasSuffix(kind, "s") {
@@ -70,13 +69,13 @@ func Definition(group, kind string) ([]byte, error) {
 	return data, err
 }
 
-// ShadowManifests is what a controller with --mode=shadow needs, in the order in which to apply it: its identity, and
-// rights to read. CustomResourceDefinitions are not among it: those of whoever acts stay as they are.
+// ShadowManifests returns the manifests for --mode=shadow, in the order in which to apply them: the ServiceAccount and read access. They
+// contain no CustomResourceDefinitions, so those of the active autoscaler are not changed.
 func ShadowManifests() ([]byte, error) {
 	return join([]string{"dovetail/rights/namespace.yaml", "dovetail/rights/serviceaccount.yaml", "dovetail/shadow/clusterrole.yaml", "dovetail/rights/viewer.yaml"})
 }
 
-// join makes one stream of YAML documents of files.
+// join returns the files as one stream of YAML documents.
 func join(names []string) ([]byte, error) {
 	var out bytes.Buffer
 	for _, name := range names {

@@ -3,21 +3,22 @@
 
 // Command dovetail-sandbox is a real Kubernetes control plane on loopback in
 // one file: etcd, kube-apiserver, kube-controller-manager, kube-scheduler,
-// kwok and kubectl, Dovetail's simulated cloud and simulated AWS, and the verbs
-// that start and stop them (up, down, status) and show what Dovetail does
-// (demo).
-// There is no container, no download at run time and nothing that listens
-// beyond 127.0.0.1.
+// kwok and kubectl, Dovetail's simulated cloud and simulated AWS, and the
+// commands that start and stop them (up, down, status) and show what Dovetail
+// does (demo).
+// It uses no containers, downloads nothing at run time, and listens only on
+// 127.0.0.1.
 //
-// It is a multi-call binary: the first argument, or the name it was called by,
-// says which of the programs to be. It never contains Dovetail's controller:
-// `up` starts the binary `dovetail` beside it as a child. Of Dovetail's module it
-// links only the models of the simulated clouds, which `dovetail` does not link.
+// It is a multi-call binary: the first argument, or the name of the executable,
+// selects the program. It does not contain Dovetail's controller: `up` starts
+// the binary `dovetail` in the same directory as a child process. Of Dovetail's
+// module it links only the models of the simulated clouds, which `dovetail` does
+// not link.
 //
-// Start reading at internal/supervise (what runs, in which order, and who
-// stops it) and internal/plane (what each component is told). Only this
-// package knows the components' code; of the internal packages only demo uses
-// client-go, so that the others' tests build in seconds.
+// Start reading at internal/supervise (processes, their order and shutdown) and
+// internal/plane (configuration of each component). Only this package imports
+// the components; of the internal packages only demo uses client-go, so that
+// the tests of the others build in seconds.
 //
 // Build it with
 //

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command gen finishes the CustomResourceDefinitions that controller-gen makes from the types in api.
+// Command gen completes the CustomResourceDefinitions that controller-gen generates from the types in api.
 //
-// A marker reaches the field it stands over, but not into a type of another module (a taint, a condition) nor into the values of a
-// map. The rules that belong there are in the table below, and only those: whatever a marker can say is said by a marker. The
-// command changes files in the directory it is given and is done twice as well as once. A path that is not in a schema is an error,
-// so that a renamed field cannot lose its rules.
+// Markers apply to the field below them, but not to fields of types from other modules (a taint, a condition) or to map values. The table
+// below contains only the rules for these; all other rules are markers. The command changes files in the given directory and is
+// idempotent. A path that is not in a schema is an error, so that a renamed field cannot lose its rules.
 //
 // From the root of the repository, both steps (`make gen`):
 //

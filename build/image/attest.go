@@ -22,9 +22,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// What is said of an image: what is in it (SPDX), and how it was built (SLSA provenance). Both are in-toto statements about the digest
-// of the image, unsigned: whoever publishes the image signs them. They are the layers of one manifest beside the image in the index, marked
-// as BuildKit marks its own, and a referrer of the image by its subject.
+// Attestations of an image: its contents (SPDX) and its build (SLSA provenance). Both are in-toto statements about the digest of the
+// image, unsigned: the publisher of the image signs them. They are the layers of one manifest next to the image in the index, annotated
+// as by BuildKit, which refers to the image by its subject.
 const (
 	inToto         = "application/vnd.in-toto+json"
 	statementType  = "https://in-toto.io/Statement/v1"
@@ -49,7 +49,7 @@ type resource struct {
 	Digest map[string]string `json:"digest,omitempty"`
 }
 
-// attest makes the manifest of what is said of an image: its SBOM and its provenance.
+// attest returns the manifest with the SBOM and the provenance of an image.
 func (s *source) attest(b binary, image v1.Image, platform *v1.Platform, roots string) (manifest v1.Image, bom []byte, err error) {
 	subject, err := descriptor(image)
 	if err != nil {
@@ -99,7 +99,7 @@ func descriptor(image v1.Image) (d v1.Descriptor, err error) {
 	return d, err
 }
 
-// provenance says from what and how the image was built. Times are those of the source, so that one commit has one provenance.
+// provenance returns the sources and parameters of the build. Times are those of the source, so that each commit has one provenance.
 func (s *source) provenance(b binary, info *buildinfo.BuildInfo, platform *v1.Platform) map[string]any {
 	from := resource{URI: "git+" + s.home}
 	if s.revision != "" {
@@ -123,7 +123,7 @@ func (s *source) provenance(b binary, info *buildinfo.BuildInfo, platform *v1.Pl
 	}
 }
 
-// spdxDocument is the part of SPDX 2.3 that is written.
+// spdxDocument is the subset of SPDX 2.3 that is written.
 type spdxDocument struct {
 	SPDXID        string             `json:"SPDXID"`
 	Version       string             `json:"spdxVersion"`

@@ -35,7 +35,7 @@ const (
 	rootsModule  = "golang.org/x/crypto/x509roots/fallback"
 )
 
-// source is what an image says of where it comes from.
+// source describes the origin of an image.
 type source struct {
 	repository, version, revision, home, description string
 	created                                          time.Time
@@ -44,7 +44,7 @@ type source struct {
 
 type binary struct{ os, arch, path string }
 
-// written is what is there when an image has been written.
+// written describes a written image.
 type written struct {
 	reference, digest, roots, layout, tarball string
 	platforms                                 []writtenPlatform
@@ -56,8 +56,8 @@ type writtenPlatform struct {
 	sbom         string // the file of its SBOM
 }
 
-// write makes the images and writes their index below dir: the layout oci/, and dovetail-VERSION.tar with the same and, for a Docker
-// that knows no OCI layout, manifest.json.
+// write builds the images and writes their index to dir: the layout oci/, and dovetail-VERSION.tar with the same contents and with
+// manifest.json, for versions of Docker that do not support OCI layouts.
 func write(dir string, s source, binaries []binary) (written, error) {
 	w := written{reference: s.repository + ":" + s.version, layout: filepath.Join(dir, "oci"), tarball: filepath.Join(dir, "dovetail-"+s.version+".tar")}
 	roots, from, err := trustedRoots()
@@ -99,7 +99,7 @@ func write(dir string, s source, binaries []binary) (written, error) {
 		p := writtenPlatform{name: platform.String(), digest: digest.String(), sbom: filepath.Join(dir, fmt.Sprintf("dovetail-%s-%s-%s.spdx.json", s.version, b.os, b.arch))}
 		said, bom, err := s.attest(b, image, platform, from)
 		if err != nil {
-			return w, fmt.Errorf("say what is in the image for %s: %w", platform, err)
+			return w, fmt.Errorf("create the attestations of the image for %s: %w", platform, err)
 		}
 		if err := os.WriteFile(p.sbom, bom, 0o644); err != nil {
 			return w, err
@@ -124,7 +124,7 @@ func write(dir string, s source, binaries []binary) (written, error) {
 	}
 	w.digest = digest.String()
 	if err := os.RemoveAll(w.layout); err != nil {
-		return w, fmt.Errorf("remove what was there: %w", err)
+		return w, fmt.Errorf("remove earlier output: %w", err)
 	}
 	path, err := layout.Write(w.layout, empty.Index)
 	if err != nil {
@@ -170,7 +170,7 @@ func (s *source) image(b binary, base v1.Layer, roots string) (v1.Image, error) 
 	return mutate.Annotations(image, s.annotations(roots)).(v1.Image), nil
 }
 
-// annotations are the labels of an image too.
+// annotations returns the annotations of an image, which are also its labels.
 func (s *source) annotations(roots string) map[string]string {
 	out := map[string]string{
 		"org.opencontainers.image.title": "dovetail", "org.opencontainers.image.description": s.description,
@@ -190,7 +190,7 @@ type file struct {
 	body []byte
 }
 
-// layer is a layer of files that are root's, each as old as Unix itself.
+// layer returns a layer of files owned by root, with modification time 0.
 func layer(files []file) (v1.Layer, error) {
 	var b bytes.Buffer
 	t := tar.NewWriter(&b)
@@ -270,16 +270,16 @@ func archive(to, dir string, images []dockerManifest) (err error) {
 	return t.Close()
 }
 
-// trustedRoots are Mozilla's roots for TLS as PEM, and where they come from. Left out are those that it trusts under conditions, which a
-// file of certificates can't say.
+// trustedRoots returns Mozilla's root certificates for TLS as PEM, and their source. Certificates with trust conditions are excluded,
+// because a PEM file cannot express the conditions.
 func trustedRoots() (out []byte, from string, err error) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return nil, "", fmt.Errorf("read which %s this was built with: the binary does not say", rootsModule)
+		return nil, "", fmt.Errorf("read the version of %s: no build information", rootsModule)
 	}
 	at := slices.IndexFunc(info.Deps, func(m *debug.Module) bool { return m.Path == rootsModule })
 	if at < 0 {
-		return nil, "", fmt.Errorf("read which %s this was built with: it is not among the modules", rootsModule)
+		return nil, "", fmt.Errorf("read the version of %s: module not found in the build information", rootsModule)
 	}
 	version := info.Deps[at].Version
 	parts := strings.Split(version, "-") // v0.0.0-20260101000000-0123456789ab

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command image writes dovetail's container image: no Docker, no daemon, no root, and for the same commit the same bytes wherever it
-// runs. It builds the binary for each platform, lays it over CA certificates and an unprivileged user, and writes one index of all
-// platforms as an OCI layout and as a tarball. It pushes nothing. Start reading at run; what is in an image is in image.go.
+// Command image builds dovetail's container image without Docker, daemon or root, and reproducibly for each commit. It builds the binary
+// for each platform, adds CA certificates and an unprivileged user, and writes one index of all platforms as an OCI layout and as a
+// tarball. It does not push. Start reading at run; image.go defines the contents of an image.
 package main
 
 import (
@@ -23,11 +23,11 @@ import (
 func main() {
 	o := options{}
 	platforms := ""
-	flag.StringVar(&o.root, "root", "../..", "top of the repository")
-	flag.StringVar(&o.out, "out", "bin/image", "folder to write, from the top of the repository; what an earlier run wrote there is replaced")
-	flag.StringVar(&o.repository, "repository", "", "name of the image without a tag; empty: controller.image.repository of the chart's values")
-	flag.StringVar(&o.version, "version", "", "version of the image, also its tag; empty: the chart's appVersion")
-	flag.StringVar(&platforms, "platforms", "linux/amd64,linux/arm64", "platforms to build for")
+	flag.StringVar(&o.root, "root", "../..", "root of the repository")
+	flag.StringVar(&o.out, "out", "bin/image", "output directory, relative to the root of the repository; existing output is replaced")
+	flag.StringVar(&o.repository, "repository", "", "image name without tag (default: controller.image.repository of the chart's values)")
+	flag.StringVar(&o.version, "version", "", "version and tag of the image (default: the chart's appVersion)")
+	flag.StringVar(&platforms, "platforms", "linux/amd64,linux/arm64", "comma-separated platforms")
 	flag.Parse()
 	o.platforms = strings.Split(platforms, ",")
 	if err := run(o, os.Stdout, os.Stderr); err != nil {
@@ -41,7 +41,7 @@ type options struct {
 	platforms                      []string
 }
 
-// chart is what the Helm chart says of the image that it runs.
+// chart contains the values of the Helm chart that refer to the image.
 type chart struct {
 	AppVersion  string `json:"appVersion"`
 	Description string `json:"description"`
@@ -98,7 +98,7 @@ func run(o options, out, progress io.Writer) error {
 		b := binary{}
 		var ok bool
 		if b.os, b.arch, ok = strings.Cut(p, "/"); !ok {
-			return fmt.Errorf("platform %q: need <operating system>/<architecture>, such as linux/arm64", p)
+			return fmt.Errorf("platform %q: use OS/ARCH, for example linux/arm64", p)
 		}
 		b.path = filepath.Join(dir, "binaries", b.os+"-"+b.arch, "dovetail")
 		if err := compile(o.root, b, s.version, progress); err != nil {
@@ -177,7 +177,7 @@ func commit(root string) (revision string, at time.Time, err error) {
 	if seconds != "" {
 		n, err := strconv.ParseInt(seconds, 10, 64)
 		if err != nil {
-			return "", at, fmt.Errorf("SOURCE_DATE_EPOCH %q: need seconds since 1970", seconds)
+			return "", at, fmt.Errorf("SOURCE_DATE_EPOCH %q: use seconds since 1970", seconds)
 		}
 		at = time.Unix(n, 0).UTC()
 	}

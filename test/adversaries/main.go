@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command adversaries runs an honest Deployment that grows and shrinks on the sandbox, alone and then beside adversaries: agents, policies and
-// writers that live in other people's clusters. It runs the same series with Dovetail and with Karpenter's KWOK controller, and prints one table: how
-// long honest pods waited, how many were evicted, and for each adversary how many nodes were launched, how many of them unused, and what these
-// cost. `make bench-adversaries` runs it; -list says what each adversary does.
+// Command adversaries scales an honest Deployment up and down on a sandbox, first alone, then next to adversaries: agents, policies and
+// controllers as found in real clusters. It runs the same series with Dovetail and with Karpenter's KWOK controller, and prints one table: wait
+// times and evictions of honest pods, and for each adversary the launched nodes, the unused ones and their cost. `make bench-adversaries` runs it;
+// -list describes the adversaries.
 //
-// It observes from outside, in the same way for both; account.go says how. It fails if Dovetail exceeds a bound: see check. Start reading at
-// main.
+// Both are measured in the same way, from outside (see account.go). It fails if Dovetail exceeds a limit (see check). Start reading at main.
 package main
 
 import (
@@ -52,12 +51,12 @@ func main() {
 	flag.DurationVar(&o.boot, "boot", 5*time.Second, "boot time of an instance, in whole seconds (nodeRegistrationDelay of the KWOKNodeClass)")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the honest Deployment's sizes")
 	flag.StringVar(&o.only, "only", "", "run only one autoscaler: dovetail or karpenter (default: both)")
-	flag.StringVar(&o.part, "part", "", "run only one series: alone (without adversaries) or beside (with them) (default: both)")
+	flag.StringVar(&o.part, "part", "", "run only one series: alone (without adversaries) or beside (with adversaries) (default: both)")
 	flag.StringVar(&o.adversaries, "adversaries", "", "comma-separated names of the adversaries to run (default: all)")
 	flag.StringVar(&o.karpenter, "karpenter", cmp.Or(os.Getenv("KARPENTER_BIN"), filepath.Join("bin", "karpenter")), "path of Karpenter's KWOK controller")
-	flag.StringVar(&o.results, "results", "", "JSON file to add the results to; the table then includes what earlier runs wrote (default: none)")
-	flag.Float64Var(&o.factor, "factor", 1.5, "bound: the honest pods' wait p99 beside adversaries, as a multiple of that alone, plus one second")
-	flag.IntVar(&o.vain, "vain", 2, "bound: unused launches for one adversary's pods within ten minutes")
+	flag.StringVar(&o.results, "results", "", "JSON file to add the results to; the table then includes results of earlier runs (default: none)")
+	flag.Float64Var(&o.factor, "factor", 1.5, "limit of the honest pods' p99 wait with adversaries, as a multiple of the wait without them, plus one second")
+	flag.IntVar(&o.vain, "vain", 2, "limit of unused launches per adversary within ten minutes")
 	flag.BoolVar(&o.list, "list", false, "list the adversaries and exit")
 	flag.BoolVar(&o.keep, "keep", false, "keep the files and logs of the sandboxes")
 	flag.Parse()
@@ -82,7 +81,7 @@ func beside(alone bool, adversaries int) string {
 	if alone {
 		return "the honest workload alone"
 	}
-	return fmt.Sprintf("beside %d adversaries", adversaries)
+	return fmt.Sprintf("with %d adversaries", adversaries)
 }
 
 // run plays the series that are asked for, and prints the table of these and of earlier ones.

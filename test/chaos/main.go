@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command chaos draws a series of faults on the sandbox: a component is killed, stopped or slowed down in the middle of growing, shrinking, drift
-// and expiry, and then the cluster must be at rest again with nothing left over (test/e2e/chaos says what is held). It prints a line for each
-// fault and a table by component, or JSON, and ends with status 1 where something did not hold. `make chaos` runs it; `make build` comes first.
+// Command chaos injects a random series of faults into a sandbox: a component is killed, stopped or slowed down during scale-up, scale-down,
+// drift or expiry. Then the cluster must settle without leftovers (package test/e2e/chaos contains the checks). It prints a line per fault and
+// a table by component, or JSON, and exits with status 1 if a check failed. `make chaos` runs it, after `make build`.
 package main
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
-// restLimit is how soon the cluster must be at rest after the last component is back.
+// restLimit is the maximum time until the cluster settles after the last component is back.
 const restLimit = 60 * time.Second
 
 type options struct {
@@ -43,14 +43,14 @@ type options struct {
 func main() {
 	var o options
 	var kinds, components, changes string
-	flag.Uint64Var(&o.seed, "seed", 1, "what is drawn follows from it")
-	flag.IntVar(&o.faults, "faults", 200, "how many faults")
-	flag.StringVar(&kinds, "kinds", strings.Join(chaos.Kinds, ","), "what is done to components")
-	flag.StringVar(&components, "components", strings.Join(chaos.Components, ","), "to which it is done; dovetail is the controller that leads")
-	flag.StringVar(&changes, "changes", strings.Join(chaos.Changes, ","), "in the middle of what")
-	flag.DurationVar(&o.choice.Longest, "longest", 39*time.Second, "a fault lasts a second, and up to so long more")
+	flag.Uint64Var(&o.seed, "seed", 1, "seed of the random series")
+	flag.IntVar(&o.faults, "faults", 200, "number of faults")
+	flag.StringVar(&kinds, "kinds", strings.Join(chaos.Kinds, ","), "comma-separated kinds of fault")
+	flag.StringVar(&components, "components", strings.Join(chaos.Components, ","), "comma-separated components; dovetail is the leading controller")
+	flag.StringVar(&changes, "changes", strings.Join(chaos.Changes, ","), "comma-separated changes during which faults are injected")
+	flag.DurationVar(&o.choice.Longest, "longest", 39*time.Second, "maximum duration of a fault, in addition to one second")
 	flag.BoolVar(&o.asJSON, "json", false, "print JSON")
-	flag.StringVar(&o.dir, "dir", "", "keep the sandbox's logs in this directory (default: a temporary one)")
+	flag.StringVar(&o.dir, "dir", "", "directory for the sandbox's logs (default: a temporary directory)")
 	flag.Parse()
 	err := errors.Join(
 		choose(&o.choice.Kinds, "kinds", kinds, chaos.Kinds),
@@ -70,12 +70,12 @@ func main() {
 	}
 }
 
-// choose splits a list of names that must be known ones.
+// choose splits a list of names and rejects unknown ones.
 func choose(out *[]string, name, value string, known []string) error {
 	*out = strings.Split(value, ",")
 	for _, v := range *out {
 		if !slices.Contains(known, v) {
-			return fmt.Errorf("-%s: unknown %q; known are %s", name, v, strings.Join(known, ","))
+			return fmt.Errorf("-%s: unknown value %q; use one or more of %s", name, v, strings.Join(known, ","))
 		}
 	}
 	return nil
@@ -92,7 +92,7 @@ func run(ctx context.Context, o options) (err error) {
 			}
 		}()
 	}
-	fmt.Fprintln(os.Stderr, "bringing up a sandbox in", o.dir)
+	fmt.Fprintln(os.Stderr, "starting a sandbox in", o.dir)
 	sb, err := sandbox.Up(ctx, filepath.Join(o.dir, "sb"), "--replicas", "2", "--boot", "2s", "--pull", "1s")
 	if err != nil {
 		return err
@@ -112,23 +112,23 @@ func run(ctx context.Context, o options) (err error) {
 			return errors.Join(fmt.Errorf("fault %d of seed %d, %s: %w", n+1, o.seed, f, err), report(os.Stdout, o.asJSON, all))
 		}
 		all = append(all, out)
-		fmt.Fprintf(os.Stderr, "%s fault %d of %d: %s: at rest after %.1f s, %.0f goroutines, %.0f MB\n", time.Now().Format(time.TimeOnly), n+1, o.faults, f,
+		fmt.Fprintf(os.Stderr, "%s fault %d of %d: %s: settled after %.1f s, %.0f goroutines, %.0f MB\n", time.Now().Format(time.TimeOnly), n+1, o.faults, f,
 			out.SecondsToRest, out.Usage.Goroutines, out.Usage.ResidentBytes/1e6)
 		if !out.Held {
 			broken++
-			fmt.Fprintf(os.Stderr, "    does not hold: %s\n", strings.Join(out.Problems, "\n    "))
+			fmt.Fprintf(os.Stderr, "    failed checks: %s\n", strings.Join(out.Problems, "\n    "))
 		}
 	}
 	if err := report(os.Stdout, o.asJSON, all); err != nil {
 		return err
 	}
 	if broken > 0 {
-		return fmt.Errorf("%d of %d faults left something behind; logs are in %s", broken, len(all), o.dir)
+		return fmt.Errorf("checks failed after %d of %d faults; logs are in %s", broken, len(all), o.dir)
 	}
 	return nil
 }
 
-// report prints what the faults came to, by component; one with two components counts for both.
+// report prints the results by component; a fault of two components counts for both.
 func report(w io.Writer, asJSON bool, all []chaos.Outcome) error {
 	if asJSON {
 		e := json.NewEncoder(w)
@@ -146,7 +146,7 @@ func report(w io.Writer, asJSON bool, all []chaos.Outcome) error {
 		}
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "component\tfaults\theld\tseconds to rest, median\tworst")
+	fmt.Fprintln(table, "component\tfaults\tpassed\tmedian settling time (s)\tmaximum (s)")
 	for _, c := range slices.Sorted(maps.Keys(of)) {
 		held := 0
 		for _, o := range of[c] {

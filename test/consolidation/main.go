@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command consolidation takes three pods of ten away from a cluster of a thousand on the sandbox, and prints as JSON what consolidation
-// makes of it: see package scaledown, which it shares with the test. It fails where that is less, or later, than promised. `make bench-consolidation` runs it; `make build` comes first.
+// Command consolidation scales 1,000 pods down to 700 on a sandbox, and prints the result of consolidation as JSON (see package scaledown,
+// which the test also uses). It fails if a target is missed. `make bench-consolidation` runs it, after `make build`.
 package main
 
 import (
@@ -22,14 +22,14 @@ import (
 
 func main() {
 	o := scaledown.Options{Log: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}
-	flag.StringVar(&o.Catalog, "catalog", "", "file of the machines and prices (default: Karpenter's KWOK catalogue, on amd64 and Linux)")
-	before := flag.Int("before", 500, "pods of each of the two kinds at first")
-	after := flag.Int("after", 350, "pods of each kind that are left")
-	flag.IntVar(&o.Below, "below", 0, "buy only machines of fewer CPUs (default: any)")
-	flag.DurationVar(&o.ConsolidateAfter, "consolidate-after", 30*time.Second, "the pool's consolidateAfter")
-	flag.DurationVar(&o.Still, "still", 40*time.Second, "nothing has happened for so long: stable")
-	flag.DurationVar(&o.Frozen, "frozen", time.Minute, "how long it is watched for moves from then on")
-	dir := flag.String("dir", "", "keep the sandbox's files in this directory (default: a temporary one)")
+	flag.StringVar(&o.Catalog, "catalog", "", "file with instance types and prices (default: Karpenter's KWOK catalog, amd64 and Linux)")
+	before := flag.Int("before", 500, "initial number of pods of each of the two kinds")
+	after := flag.Int("after", 350, "number of pods of each kind after the scale-down")
+	flag.IntVar(&o.Below, "below", 0, "launch only instance types with fewer CPUs (0: no limit)")
+	flag.DurationVar(&o.ConsolidateAfter, "consolidate-after", 30*time.Second, "consolidateAfter of the NodePool")
+	flag.DurationVar(&o.Still, "still", 40*time.Second, "time without changes after which the cluster is stable")
+	flag.DurationVar(&o.Frozen, "frozen", time.Minute, "time for which the stable cluster is watched for changes")
+	dir := flag.String("dir", "", "directory for the sandbox's files (default: a temporary directory)")
 	flag.Parse()
 	o.Before, o.After = int32(*before), int32(*after)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command headroom replays a workload's demand, a minute a step, against ways to hold capacity ahead of it: nothing, a
-// standing buffer, and what internal/forecast says at several prices. For each it prints how much pods wait
-// (pod-minutes pending per thousand pod-minutes) and how much is idle (percent of pod-minutes), and compares them at
-// equal idling. `make bench-headroom` runs it.
+// Command headroom replays the demand of a workload in steps of one minute, with several policies for capacity ahead of
+// demand: none, a fixed buffer, and the forecast of internal/forecast at several prices. For each policy it prints how long
+// pods wait (pending pod-minutes per thousand pod-minutes) and how much capacity is idle (percent of pod-minutes), and
+// compares them at equal idle capacity. `make bench-headroom` runs it.
 //
-// A trace is replayed on nodes that internal/decide launches, binds to, consolidates and removes, in virtual time
-// (cluster.go). With -plain, and for drawn series, capacity is a plain model, of pods and not of nodes: it comes as
-// many minutes after it was ordered as a machine boots, and goes as soon as it is not wanted. Demand comes from a CSV
-// file of counts a minute (-trace), or is drawn (-drawn). Start reading at main.
+// A trace is replayed on nodes that internal/decide launches, binds pods to, consolidates and removes, in virtual time
+// (cluster.go). With -plain, and for random series, a simple model counts pods instead of nodes: capacity is available one
+// boot time after the request, and is released immediately when it is no longer needed. Demand is read from a CSV file of
+// counts per minute (-trace), or random (-drawn). Start reading at main.
 package main
 
 import (
@@ -45,20 +45,20 @@ type options struct {
 func main() {
 	var o options
 	var boots, prices, buffers string
-	flag.StringVar(&o.trace, "trace", "../shared/data/traces/nasa-requests-per-minute.csv.gz", "CSV of counts, plain or gzipped: step,count or count alone")
-	flag.DurationVar(&o.step, "step", time.Minute, "how long a step of the trace is")
-	flag.DurationVar(&o.gap, "gap", 30*time.Minute, "zeros for longer than this are a gap in the trace: unknown, not counted")
-	flag.DurationVar(&o.learn, "learn", 7*24*time.Hour, "so much of the trace is for learning and not counted")
-	flag.IntVar(&o.target, "target", 200, "pods at the trace's 99.5th percentile")
-	flag.StringVar(&boots, "boot", "1m,3m", "how long machines take, in whole minutes")
-	flag.StringVar(&prices, "prices", "2,4,9,19,49,99", "what a minute of waiting costs, where an idle minute costs 1")
-	flag.StringVar(&buffers, "standing", "", "standing buffers, in percent of demand (default 5,10,20,30,40, and to compare with on the plain model up to 300)")
-	flag.StringVar(&o.part, "part", "all", "count this part of the trace, after learning: first, second (half) or all")
-	flag.IntVar(&o.days, "days", 0, "replay so many days of the trace, its learning included (default: all)")
-	flag.BoolVar(&o.plain, "plain", false, "replay the trace on the plain model of capacity: seconds instead of minutes")
-	flag.BoolVar(&o.drawn, "drawn", false, "replay drawn series instead of a trace")
-	flag.StringVar(&o.only, "only", "", "replay only drawn series whose name contains this")
-	flag.IntVar(&o.seeds, "seeds", 5, "how many of each drawn series")
+	flag.StringVar(&o.trace, "trace", "../shared/data/traces/nasa-requests-per-minute.csv.gz", "CSV file with counts, optionally gzipped, in the format step,count or count")
+	flag.DurationVar(&o.step, "step", time.Minute, "duration of a step of the trace")
+	flag.DurationVar(&o.gap, "gap", 30*time.Minute, "longer sequences of zeros are gaps: unknown, not counted")
+	flag.DurationVar(&o.learn, "learn", 7*24*time.Hour, "initial part of the trace that is only used for learning")
+	flag.IntVar(&o.target, "target", 200, "number of pods at the trace's 99.5th percentile")
+	flag.StringVar(&boots, "boot", "1m,3m", "boot times of nodes, in whole minutes")
+	flag.StringVar(&prices, "prices", "2,4,9,19,49,99", "prices of a minute of waiting, relative to an idle minute")
+	flag.StringVar(&buffers, "standing", "", "fixed buffers, in percent of demand (default: 5,10,20,30,40; with -plain also up to 300)")
+	flag.StringVar(&o.part, "part", "all", "part of the trace to count after learning: first (half), second (half) or all")
+	flag.IntVar(&o.days, "days", 0, "number of days of the trace to replay, including learning (default: all)")
+	flag.BoolVar(&o.plain, "plain", false, "use the simple capacity model: seconds instead of minutes")
+	flag.BoolVar(&o.drawn, "drawn", false, "replay random series instead of a trace")
+	flag.StringVar(&o.only, "only", "", "replay only random series whose name contains this text")
+	flag.IntVar(&o.seeds, "seeds", 5, "number of seeds for each random series")
 	flag.BoolVar(&o.json, "json", false, "print JSON instead of a table")
 	flag.Parse()
 	err := parseLists(&o, boots, prices, buffers)
@@ -89,26 +89,26 @@ func parseLists(o *options, boots, prices, buffers string) error {
 	for _, text := range strings.Split(buffers, ",") {
 		n, err := strconv.Atoi(text)
 		if last := len(o.standing) - 1; err != nil || n < 1 || last >= 0 && n <= o.standing[last] {
-			return fmt.Errorf("-standing %s: want whole numbers from 1 on, each more than the one before", text)
+			return fmt.Errorf("-standing %s: use increasing whole numbers from 1", text)
 		}
 		o.standing = append(o.standing, n)
 	}
 	for _, text := range strings.Split(boots, ",") {
 		d, err := time.ParseDuration(text)
 		if err != nil || d < time.Minute || d > 10*time.Minute || d%time.Minute != 0 {
-			return fmt.Errorf("-boot %s: want whole minutes from 1m to 10m", text)
+			return fmt.Errorf("-boot %s: use whole minutes from 1m to 10m", text)
 		}
 		o.boots = append(o.boots, int(d/time.Minute))
 	}
 	for _, text := range strings.Split(prices, ",") {
 		p, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || p < 1 {
-			return fmt.Errorf("-prices %s: want whole numbers from 1 on", text)
+			return fmt.Errorf("-prices %s: use whole numbers from 1", text)
 		}
 		o.prices = append(o.prices, p)
 	}
 	if o.target < 2 || o.seeds < 1 {
-		return fmt.Errorf("-target %d -seeds %d: want at least 2 and 1", o.target, o.seeds)
+		return fmt.Errorf("-target %d -seeds %d: use at least 2 and 1", o.target, o.seeds)
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func runTrace(o options) ([]Result, error) {
 	}
 	from, to := int(o.learn/time.Minute), len(demand)
 	if from >= to {
-		return nil, fmt.Errorf("the trace lasts %d minutes, and all of it is for learning (-learn %s)", to, o.learn)
+		return nil, fmt.Errorf("the trace lasts %d minutes, which is not longer than the learning time (-learn %s)", to, o.learn)
 	}
 	switch half := (from + to) / 2; o.part {
 	case "first":
@@ -160,12 +160,12 @@ func runTrace(o options) ([]Result, error) {
 		from = half
 	case "all":
 	default:
-		return nil, fmt.Errorf("-part %s: want first, second or all", o.part)
+		return nil, fmt.Errorf("-part %s: use first, second or all", o.part)
 	}
 	all, first := policies(o)
 	var out []Result
 	for _, boot := range o.boots {
-		fmt.Fprintf(os.Stderr, "replaying %d minutes with machines of %d min: %d policies\n", to, boot, len(all))
+		fmt.Fprintf(os.Stderr, "replaying %d minutes with a boot time of %d min: %d policies\n", to, boot, len(all))
 		points, err := replay(demand[:to], boot, from, all, o.plain, func(p Point) {
 			if !o.plain {
 				fmt.Fprintf(os.Stderr, "  %s: waiting %.2f ‰, idle %.1f %%\n", p.Policy, p.Waiting, p.Idle)
@@ -227,7 +227,7 @@ func runDrawn(o options) (out []Drawn, err error) {
 				if o.only != "" && !strings.Contains(s.name, o.only) {
 					continue
 				}
-				fmt.Fprintf(os.Stderr, "replaying %s, seed %d, with machines of %d min\n", s.name, seed+1, boot)
+				fmt.Fprintf(os.Stderr, "replaying %s, seed %d, with a boot time of %d min\n", s.name, seed+1, boot)
 				points, err := replay(s.demand, boot, s.from, all, true, func(Point) {})
 				if err != nil {
 					return nil, err
@@ -287,7 +287,7 @@ func show[T any](o options, v T, table func(o options, v T)) error {
 func printTrace(o options, results []Result) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, r := range results {
-		fmt.Fprintf(w, "machines of %d min\twaiting ‰\tidle %%\tthe other at equal idle ‰\tforecast/standing\t\n", r.BootMinutes)
+		fmt.Fprintf(w, "boot time %d min\twaiting ‰\tidle %%\tother at equal idle ‰\tforecast/fixed\t\n", r.BootMinutes)
 		for i, e := range append(r.Standing, r.Forecast...) {
 			if o.plain && i < len(r.Standing) && o.standing[max(0, i-1)] > 50 {
 				continue // only interpolated between
@@ -309,7 +309,7 @@ func printDrawn(o options, results []Drawn) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "worst of %d seeds\tboot\t", o.seeds)
 	for _, p := range o.prices {
-		fmt.Fprintf(w, "1:%d gone %%\tidle %%\tover standing\t", p)
+		fmt.Fprintf(w, "1:%d avoided %%\tidle %%\tover fixed\t", p)
 	}
 	fmt.Fprintln(w, "remembered days\t")
 	done := map[string]bool{}

@@ -30,7 +30,7 @@ const (
 func readTrace(name string, step, gap time.Duration) ([]float64, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, fmt.Errorf("open trace (give one with -trace): %w", err)
+		return nil, fmt.Errorf("open trace (set with -trace): %w", err)
 	}
 	defer f.Close()
 	in := bufio.NewReader(f)
@@ -89,7 +89,7 @@ func parseCounts(text io.Reader) ([]float64, error) {
 		at := len(out)
 		if len(row) > 1 {
 			if at, err = strconv.Atoi(row[0]); err != nil || at < len(out) || at > 10_000_000 {
-				return nil, fmt.Errorf("line %d: step %q is not a number after the last line's", line, row[0])
+				return nil, fmt.Errorf("line %d: step %q is not a number above the previous step", line, row[0])
 			}
 		}
 		for len(out) < at {
@@ -98,7 +98,7 @@ func parseCounts(text io.Reader) ([]float64, error) {
 		out = append(out, count)
 	}
 	if len(out) == 0 {
-		return nil, errors.New("it has no counts")
+		return nil, errors.New("no counts")
 	}
 	return out, nil
 }
@@ -107,7 +107,7 @@ func parseCounts(text io.Reader) ([]float64, error) {
 func byMinute(counts []float64, step time.Duration) ([]float64, error) {
 	switch {
 	case step <= 0 || step%time.Minute != 0 && time.Minute%step != 0:
-		return nil, fmt.Errorf("-step %s is neither a part nor a multiple of a minute", step)
+		return nil, fmt.Errorf("-step %s: must divide a minute, or be a multiple of it", step)
 	case step == time.Minute:
 		return counts, nil
 	}
@@ -147,7 +147,7 @@ func podsOf(counts []float64, target int) ([]int, error) {
 	}
 	slices.Sort(sorted)
 	if len(sorted) == 0 || sorted[len(sorted)*995/1000] <= 0 {
-		return nil, errors.New("the trace has no counts, or hardly any that are not 0")
+		return nil, errors.New("the trace has no counts, or too few that are not 0")
 	}
 	serves := sorted[len(sorted)*995/1000] / float64(target)
 	raw := make([]int, len(counts))

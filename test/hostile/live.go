@@ -57,9 +57,9 @@ type liveOutcome struct {
 	Err         string             `json:"error,omitempty"`
 }
 
-// misses reports whether the bar of latency or of memory is missed.
+// misses reports whether a latency or memory target is missed.
 func (o *liveOutcome) misses() bool {
-	return o.Err != "" || o.Served < o.Ordinary || o.P99 > barLatency || o.Peak > barHeap
+	return o.Err != "" || o.Served < o.Ordinary || o.P99 > maxLatency || o.Peak > maxHeap
 }
 
 // livePool is a NodePool that all may use, shopPool one of the ordinary pods, each of which needs a node of its own there:
@@ -141,7 +141,7 @@ func (o *liveOutcome) run(ctx context.Context, tenant []*corev1.Pod, with liveOp
 	first, stop := context.WithTimeout(ctx, poolLimit)
 	defer stop()
 	if _, err := w.runOrdinary(first, s, 0, 1); err != nil { // the first of all is not measured: the pools have just become ready
-		return fmt.Errorf("before the tenant's pods: %w", err)
+		return fmt.Errorf("before the tenant's pods are created: %w", err)
 	}
 	during, end := context.WithTimeout(ctx, with.limit)
 	defer end()
@@ -160,7 +160,7 @@ func (o *liveOutcome) run(ctx context.Context, tenant []*corev1.Pod, with liveOp
 	}
 	w.summarize(o, created, time.Now())
 	if o.Served < livePods || made < len(tenant) {
-		o.Cut = fmt.Sprintf("after %s %d of %d ordinary pods had been made and %d had a NodeClaim; of %d pods of the tenant %d had been made or refused",
+		o.Cut = fmt.Sprintf("after %s, %d of %d ordinary pods were created and %d had a NodeClaim; of %d pods of the tenant, %d were created or refused",
 			with.limit, len(created), livePods, o.Served, len(tenant), made)
 	}
 	return errors.Join(profiled, o.account(s, with.floor))

@@ -28,7 +28,7 @@ func (o *liveOutcome) account(s *sandbox.Sandbox, floor bool) error {
 	o.Processor = map[string]float64{}
 	for _, c := range st.Components {
 		if o.Processor[c.Name], err = sandbox.ProcessorSeconds(c.PID); err != nil {
-			return fmt.Errorf("processor time of %s: %w", c.Name, err)
+			return fmt.Errorf("CPU time of %s: %w", c.Name, err)
 		}
 	}
 	if floor {

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command hostile has one tenant ask for what costs most to decide on, and measures how long ten ordinary pods of
-// another namespace wait for their node. Pods go the controller's way in this process: translation, state, decision,
-// verification, texts of the reasons. It prints for each shape the processor time of the translation and of the dearest
-// step, and fails when a bar is missed. With -landed nine in ten of the tenant's pods run already, and what is measured are
-// the rest. `make bench-hostile` runs both. With -live a sandbox is brought up for each shape of
-// the table (or those that -only and -shapes name), and 100 ordinary pods are made one after another beside the tenant's.
-// What has not come when -limit is over is said, and counts as if it had come then. What of the wait is Dovetail's is
-// seen from the time between the word of a watch of the pod, or kube-scheduler's verdict, and the NodeClaim; from the
-// processor time of each process; and from two runs beside it: with -floor, where NodeClaims are made without Dovetail,
-// and the last shape, which has no tenant.
+// Command hostile creates pods of one tenant that are as expensive to plan as possible, and measures how long ten ordinary
+// pods of another namespace wait for their node. Pods are processed as in the controller, in this process: translation,
+// state, decision, verification, texts of the reasons. For each shape it prints the CPU time of the translation and of
+// the most expensive step, and it fails if a target is missed. With -landed, 90 % of the tenant's pods are already running,
+// and the rest is measured. `make bench-hostile` runs both.
 //
-// Start reading at main; the shapes are in shapes.go and drawn.go, the way of the pods in drive.go and live.go.
+// With -live, a sandbox is started for each shape of the table (or those selected by -only and -shapes), and 100 ordinary
+// pods are created one after another, in addition to the tenant's. Pods without NodeClaim at the end of -limit are
+// reported, and count with this time. Dovetail's part of the wait is the time between the watch event of the pod, or
+// kube-scheduler's verdict, and the NodeClaim. The CPU time of each process is also printed. For comparison, -floor
+// creates NodeClaims without Dovetail, and the last shape has no tenant.
+//
+// Start reading at main; the shapes are in shapes.go and drawn.go, the processing in drive.go and live.go.
 package main
 
 import (
@@ -35,22 +36,22 @@ import (
 	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 )
 
-// The bars, in milliseconds and MiB.
+// Targets in milliseconds and MiB.
 const (
-	barLatency = 1000
-	barStep    = 500
-	barHeap    = 500
+	maxLatency = 1000
+	maxStep    = 500
+	maxHeap    = 500
 )
 
 func main() {
-	only := flag.String("only", "", "run only shapes whose name contains this")
-	seed := flag.Uint64("seed", 1, "seed of the drawn shapes")
-	profile := flag.String("cpuprofile", "", "write a CPU profile to this file; with -live: of the controller, while the ordinary pods are made")
-	landed := flag.Bool("landed", false, "nine in ten of the tenant's pods run already, each on a node of its own")
-	live := flag.Bool("live", false, "run on a sandbox, with its API server and kube-scheduler: the shapes of the table, or those that -only names")
-	floor := flag.Bool("floor", false, "with -live: without Dovetail, how long NodeClaims take that are made as soon as kube-scheduler has refused a pod or 250 ms have passed")
-	numbers := flag.String("shapes", "", "with -live: run only shapes of these numbers, such as 3,5 or 7-14 or 7-46/5 for each fifth of these; the table has 1 to 6, the drawn shapes follow, the last is without a tenant")
-	limit := flag.Duration("limit", 4*time.Minute, "with -live: how long a shape may take, from the tenant's first pod on")
+	only := flag.String("only", "", "run only shapes whose name contains this text")
+	seed := flag.Uint64("seed", 1, "seed of the random shapes")
+	profile := flag.String("cpuprofile", "", "write a CPU profile to this file; with -live: of the controller, while the ordinary pods are created")
+	landed := flag.Bool("landed", false, "90 % of the tenant's pods are already running, each on a separate node")
+	live := flag.Bool("live", false, "run on a sandbox with API server and kube-scheduler: the shapes of the table, or those selected by -only")
+	floor := flag.Bool("floor", false, "with -live: measure without Dovetail: NodeClaims are created when kube-scheduler has refused a pod, or after 250 ms")
+	numbers := flag.String("shapes", "", "with -live: numbers of the shapes to run, for example 3,5 or 7-14 or 7-46/5 (every fifth). 1 to 6 are in the table, then random shapes, then one without a tenant")
+	limit := flag.Duration("limit", 4*time.Minute, "with -live: time limit of a shape, from the tenant's first pod")
 	asJSON := flag.Bool("json", false, "print JSON instead of a table")
 	flag.Parse()
 	if *live {
@@ -99,7 +100,7 @@ func main() {
 	}
 	w.Flush()
 	if missed {
-		fmt.Fprintf(os.Stderr, "hostile: a shape misses a bar: %d ms until the ordinary pods have a node, %d ms of processor time a step, %d MiB\n", barLatency, barStep, barHeap)
+		fmt.Fprintf(os.Stderr, "hostile: a shape misses a target: %d ms until the ordinary pods have a node, %d ms of CPU time per step, %d MiB\n", maxLatency, maxStep, maxHeap)
 		pprof.StopCPUProfile()
 		os.Exit(1)
 	}
@@ -133,7 +134,7 @@ func chooseLive(only, numbers string) ([]shape, error) {
 		to, err2 := strconv.Atoi(last)
 		by, err3 := strconv.Atoi(step)
 		if errors.Join(err1, err2, err3) != nil || from < 1 || to < from || to > len(all) || by < 1 {
-			return nil, fmt.Errorf("-shapes %s: want numbers from 1 to %d, such as 3,5 or 7-14 or 7-46/5", numbers, len(all))
+			return nil, fmt.Errorf("-shapes %s: use numbers from 1 to %d, for example 3,5 or 7-14 or 7-46/5", numbers, len(all))
 		}
 		for i := from - 1; i < to; i += by {
 			chosen[i] = true
@@ -146,12 +147,12 @@ func chooseLive(only, numbers string) ([]shape, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("no shape has %q in its name and one of the numbers of -shapes %q", only, numbers)
+		return nil, fmt.Errorf("no shape matches -only %q and -shapes %q", only, numbers)
 	}
 	return out, nil
 }
 
-// runLive runs shapes on a sandbox each, prints what came of them, and reports whether every bar is met.
+// runLive runs shapes on a sandbox each, prints the results, and reports whether every target is met.
 func runLive(shapes []shape, with liveOptions, asJSON bool) (met bool) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -184,12 +185,12 @@ func runLive(shapes []shape, with liveOptions, asJSON bool) (met bool) {
 	}
 	w.Flush()
 	if !met {
-		fmt.Fprintf(os.Stderr, "hostile: a shape misses a bar: %d ms from creation to a NodeClaim (p99), %d MiB\n", barLatency, barHeap)
+		fmt.Fprintf(os.Stderr, "hostile: a shape misses a target: %d ms from creation to NodeClaim (p99), %d MiB\n", maxLatency, maxHeap)
 	}
 	return met
 }
 
-// misses reports whether a bar is missed, or a pod has no answer. Pods of schedulers that are not Dovetail's get none.
+// misses reports whether a target is missed, or a pod has no answer. Pods of schedulers that are not Dovetail's get none.
 func (o *outcome) misses() bool {
-	return o.Err != "" || o.Bought < 10 || o.Latency > barLatency || o.Step > barStep || o.Heap > barHeap
+	return o.Err != "" || o.Bought < 10 || o.Latency > maxLatency || o.Step > maxStep || o.Heap > maxHeap
 }

@@ -19,7 +19,7 @@ type checklist struct {
 	Missing []string `json:"missing,omitempty"` // those that do not exist
 }
 
-// readChecklists returns the check-lists of a checkout; none if it has no such page.
+// readChecklists returns the checklists of a checkout; none if it has no such page.
 func readChecklists(dir string) ([]checklist, error) {
 	page, err := os.ReadFile(filepath.Join(dir, "docs", "CHECKLISTS.md"))
 	if os.IsNotExist(err) {
@@ -55,7 +55,7 @@ func writeChecklists(w io.Writer, lists []checklist) error {
 		return nil
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\ncheck-list\tfiles\tmissing")
+	fmt.Fprintln(t, "\nchecklist\tfiles\tmissing")
 	for _, l := range lists {
 		fmt.Fprintf(t, "%s\t%d\t%s\n", l.Title, len(l.Files), strings.Join(l.Missing, " "))
 	}

@@ -104,7 +104,7 @@ internal/room        2      37     12 %      2 thing       4 thing        50 %  
 internal/room/inner  1      11     0 %       2 base        2 Part         100 %     1 Part.Turn       1    11 part.go    0     0       -
 total                4      52     9 %       2 base        4 thing        71 %      7 Run             7    21 top.go     4     1       25 %
 
-check-list   files  missing
+checklist    files  missing
 Add a thing  2      internal/room/gone.go
 `
 

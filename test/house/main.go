@@ -1,35 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command house measures how readable a Go code base is inside its folders, and prints one line per folder: how long
-// files and functions are, how many methods the largest type has, how many functions have a name of one word, how much
-// is comment, and how much the files of a folder use each other in circles. It judges nothing and fails on no figure.
-// It reads source files alone, so it can measure any checkout, whether or not that builds. `make house` runs it; start
-// reading at measureFolder.
+// Command house prints structure metrics of Go code, one line per folder: length of files and functions, number of methods
+// of the largest type, number of functions with a name of one word, share of comments, and cyclic uses between the files
+// of a folder. It never fails because of a metric. It only reads source files, so the code does not need to compile.
+// `make house` runs it; start reading at measureFolder.
 //
 //	go run ./test/house [-json] [-arrows] [-dir DIR] [FOLDER...]
 //
-// Tests, generated files, testdata and vendored code are left out. The columns:
+// Tests, generated files, testdata and vendored code are excluded. Columns:
 //
-//   - lines: all lines of the files. files: how many.
-//   - comments: the share of lines that hold nothing but comment, among lines that are not blank. Licence headers count
-//     as neither.
-//   - most methods: the type with the most methods, and how many it has. with promoted: the same with the methods that it
-//     gets from embedded fields, across the folders that are measured; types from outside the checkout are not followed.
-//   - one word: the share of functions and methods whose name is one camel-case word ("sort", not "sortPods"; an
-//     acronym is a word). main and init are left out.
-//   - longest function, p99: lines from func to the closing brace, without the doc comment. 99 of 100 functions are no
-//     longer than p99. A function literal counts as part of the function that it stands in.
-//   - longest file: its lines.
-//   - uses: a use is a pair of a file and a name (constant, variable, type, function or method) that it mentions and
-//     that another file of the same folder declares, however often it is mentioned. Fields and the methods of
-//     interfaces are not counted.
-//   - upward: the files of the folder are put in an order in which uses run downwards, as far as a simple search finds
-//     one (see orderFiles). These are the uses that run upwards in it, and their share of all uses: without circles
-//     between files there are none. -arrows lists them.
+//   - files, lines: number of files and lines.
+//   - comments: share of lines that contain only comments, among non-blank lines. Licence headers are excluded.
+//   - most methods: the type with the most methods, and their number. with promoted: the same including promoted methods
+//     of embedded fields, across the measured folders. Types from outside the checkout are ignored.
+//   - one word: share of functions and methods whose name is one camel-case word ("sort", not "sortPods"; an acronym is
+//     one word), except main and init.
+//   - longest function, p99: lines from func to the closing brace, without the doc comment; p99 is the 99th percentile. A
+//     function literal is part of its enclosing function.
+//   - longest file: number of its lines.
+//   - uses: a use is a pair of a file and a name (constant, variable, type, function or method) that the file uses and
+//     another file of the same folder declares. Repeated uses count once. Fields and interface methods are not counted.
+//   - upward: the files of a folder are ordered by a simple search so that most uses point downwards (see orderFiles).
+//     This column counts the uses that point upwards, and their share of all uses. It is 0 without cycles between files.
+//     -arrows lists them.
 //
-// Below the folders is a table of the check-lists in docs/CHECKLISTS.md that name their files in a block that begins with
-// "```files": how many files a change of that kind touches, and those that do not exist.
+// A second table lists the checklists in docs/CHECKLISTS.md that have a block starting with "```files": the number of
+// files that such a change touches, and missing files.
 package main
 
 import (
@@ -43,9 +40,9 @@ import (
 )
 
 func main() {
-	dir := flag.String("dir", ".", "the checkout to measure")
+	dir := flag.String("dir", ".", "checkout to measure")
 	asJSON := flag.Bool("json", false, "print JSON instead of a table")
-	arrows := flag.Bool("arrows", false, "list the order of each folder's files and the uses that run against it, below the table")
+	arrows := flag.Bool("arrows", false, "list the file order of each folder and the upward uses below the table")
 	flag.Parse()
 	if err := run(*dir, flag.Args(), *asJSON, *arrows); err != nil {
 		fmt.Fprintln(os.Stderr, "house:", err)

@@ -33,7 +33,7 @@ func findUses(fset *token.FileSet, folder string, files []source) ([]use, error)
 	if build.Default.GOROOT == "" {
 		out, err := exec.Command("go", "env", "GOROOT").Output()
 		if err != nil {
-			return nil, fmt.Errorf("ask the go command for GOROOT: %w", err)
+			return nil, fmt.Errorf("get GOROOT from the go command: %w", err)
 		}
 		build.Default.GOROOT = strings.TrimSpace(string(out))
 	}

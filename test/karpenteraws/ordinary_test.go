@@ -19,7 +19,7 @@ import (
 	"github.com/dovetail-sh/dovetail/test/e2e/scaledown"
 )
 
-var ordinary = flag.Duration("ordinary", 0, "duration of the ordinary part of each life, in which every minute Deployments are scaled and instances interrupted; 0: no such part")
+var ordinary = flag.Duration("ordinary", 0, "duration of the additional phase in which Deployments are scaled and instances interrupted every minute (0: skip)")
 
 const (
 	round       = time.Minute

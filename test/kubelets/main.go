@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command kubelets lands pods on nodes that are planned to the last CPU, on the sandbox with Kubernetes' own kubelet for each node, and counts the
-// pods that kubelets reject: 300 pods in one burst, rounds of growing and shrinking, a storm of interruptions, and drains of pods with a grace
-// period of thirty seconds, with two DaemonSets on every node. It prints JSON and fails if a kubelet rejected a pod, unless -landing is off.
-// `make bench-kubelets` runs it; `make build kubelet` comes first. Start reading at run.
+// Command kubelets counts the pods that kubelets reject, on a sandbox with a Kubernetes kubelet for each node and nodes whose CPU is fully
+// planned: 300 pods in one burst, rounds of scaling, simultaneous interruptions, and drains of pods with a grace period of 30 seconds, with two
+// DaemonSets on every node. It prints JSON and fails if a kubelet rejected a pod, unless -landing is off. `make bench-kubelets` runs it, after
+// `make build kubelet`. Start reading at run.
 package main
 
 import (
@@ -80,12 +80,12 @@ var kinds = []struct {
 
 func main() {
 	o := options{}
-	flag.IntVar(&o.rounds, "rounds", 20, "how often the Deployments grow or shrink")
-	flag.Uint64Var(&o.seed, "seed", 1, "what is drawn follows from it")
-	flag.StringVar(&o.landing, "landing", "bind", "the controller's --landing")
-	flag.IntVar(&o.storm, "interruptions", 10, "how many nodes are interrupted at once")
-	flag.IntVar(&o.drains, "drains", 5, "how many NodeClaims are deleted at once")
-	flag.StringVar(&o.dir, "dir", "", "keep the sandbox's files in this directory (default: a temporary one)")
+	flag.IntVar(&o.rounds, "rounds", 20, "number of times that the Deployments are scaled")
+	flag.Uint64Var(&o.seed, "seed", 1, "seed of the random series")
+	flag.StringVar(&o.landing, "landing", "bind", "value of the controller's --landing flag")
+	flag.IntVar(&o.storm, "interruptions", 10, "number of nodes interrupted at the same time")
+	flag.IntVar(&o.drains, "drains", 5, "number of NodeClaims deleted at the same time")
+	flag.StringVar(&o.dir, "dir", "", "directory for the sandbox's files (default: a temporary directory)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -124,7 +124,7 @@ func run(ctx context.Context, o options) (res *Result, err error) {
 	if err := os.WriteFile(catalog, []byte(types), 0o600); err != nil {
 		return nil, err
 	}
-	fmt.Fprintln(os.Stderr, "bringing up a sandbox")
+	fmt.Fprintln(os.Stderr, "starting a sandbox")
 	s, err := sandbox.Up(ctx, filepath.Join(o.dir, "sb"), "--kubelets", "--catalog", catalog, "--boot", "5s", "--pull", "0", "--controller-arg", "--landing="+o.landing)
 	if err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func (b *bench) phase(ctx context.Context, what string, change func() error) err
 			p.Disrupted++
 		}
 	}
-	fmt.Fprintf(os.Stderr, "%s: %d pods ran on %d nodes after %.1f s, the longest without a node for %.1f s, %d evicted\n", what, p.Pods, p.Nodes, p.Seconds, p.LongestUnbound, p.Disrupted)
+	fmt.Fprintf(os.Stderr, "%s: %d pods running on %d nodes after %.1f s, longest time without a node %.1f s, %d evictions\n", what, p.Pods, p.Nodes, p.Seconds, p.LongestUnbound, p.Disrupted)
 	b.res.Phases = append(b.res.Phases, p)
 	return nil
 }
@@ -312,7 +312,7 @@ func (b *bench) price(ctx context.Context) (mib, percent float64, err error) {
 		memory, share = append(memory, now), append(share, 100*(after-before)/window.Seconds())
 	}
 	if len(memory) == 0 {
-		return 0, 0, errors.New("no kubelet is left to measure")
+		return 0, 0, errors.New("no kubelet to measure")
 	}
 	slices.Sort(memory)
 	slices.Sort(share)

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command life runs one controller through round after round of an ordinary day on the sandbox: Deployments grow and shrink, are deleted and made
-// again under the same names, are rolled out, and follow an autoscaler. After each round it waits until the cluster is at rest, and prints as
-// JSON what the round cost beside the least that it could, which pods were evicted, and how soon it was at rest. `make bench-life` runs it;
-// `make build` comes first.
+// Command life runs one controller through rounds of typical workload changes on a sandbox: Deployments are scaled, deleted and recreated with
+// the same names, rolled out, and scaled by an autoscaler. After each round it waits until the cluster is stable, and prints as JSON the cost
+// of the round over its lower bound, the evictions, and the settling time. `make bench-life` runs it, after `make build`.
 //
-// Pods take three seconds to run and have a grace period of thirty. It looks from outside, through watches of its own. Start reading at main.
+// Pods start in three seconds and have a grace period of 30 seconds. All measurements use separate watches. Start reading at main.
 package main
 
 import (
@@ -84,17 +83,17 @@ type options struct {
 
 func main() {
 	var o options
-	flag.IntVar(&o.rounds, "rounds", 20, "how many changes")
-	flag.IntVar(&o.below, "below", 32, "buy only machines of fewer CPUs (0: any)")
-	flag.Uint64Var(&o.seed, "seed", 1, "what is drawn follows from it")
-	flag.DurationVar(&o.after, "consolidate-after", 30*time.Second, "the pool's consolidateAfter")
-	flag.DurationVar(&o.still, "still", 0, "nothing has happened for so long: at rest (default: five seconds more than the consolidateAfter)")
-	flag.DurationVar(&o.every, "every", 3*time.Minute, "a round lasts so long at least, at rest for what is left of it: an ordinary day's changes are minutes apart")
-	flag.StringVar(&o.budget, "budget", "100%", "the pool's disruption budget")
-	flag.DurationVar(&o.settle, "settle", 20*time.Minute, "after the last round wait for so long at most until no node is kept any more because a workload is expected to scale again")
-	flag.DurationVar(&o.frozen, "frozen", 10*time.Minute, "after that nothing changes for so long, and nothing should move")
-	flag.StringVar(&o.karpenter, "karpenter", "", "path of Karpenter's KWOK controller (make bench-life-karpenter builds it): it runs in Dovetail's place")
-	flag.StringVar(&o.dir, "dir", "", "keep the sandbox's files in this directory (default: a temporary one)")
+	flag.IntVar(&o.rounds, "rounds", 20, "number of changes")
+	flag.IntVar(&o.below, "below", 32, "launch only instance types with fewer CPUs (0: no limit)")
+	flag.Uint64Var(&o.seed, "seed", 1, "seed of the random series")
+	flag.DurationVar(&o.after, "consolidate-after", 30*time.Second, "consolidateAfter of the NodePool")
+	flag.DurationVar(&o.still, "still", 0, "time without changes after which the cluster is stable (default: consolidateAfter plus five seconds)")
+	flag.DurationVar(&o.every, "every", 3*time.Minute, "minimum duration of a round; the next change waits for it")
+	flag.StringVar(&o.budget, "budget", "100%", "disruption budget of the NodePool")
+	flag.DurationVar(&o.settle, "settle", 20*time.Minute, "after the last round: maximum wait until no node is kept for an expected scale-up")
+	flag.DurationVar(&o.frozen, "frozen", 10*time.Minute, "after that: duration without changes, in which no pod should be moved")
+	flag.StringVar(&o.karpenter, "karpenter", "", "path of Karpenter's KWOK controller to run instead of Dovetail (built by make bench-life-karpenter)")
+	flag.StringVar(&o.dir, "dir", "", "directory for the sandbox's files (default: a temporary directory)")
 	flag.Parse()
 	if o.still == 0 {
 		o.still = o.after + 5*time.Second
@@ -140,7 +139,7 @@ func run(ctx context.Context, o options) (res *Result, err error) {
 	if l.catalog, err = scaledown.WriteCatalogue(o.dir); err != nil {
 		return nil, err
 	}
-	fmt.Fprintln(os.Stderr, "bringing up a sandbox")
+	fmt.Fprintln(os.Stderr, "starting a sandbox")
 	c, stop, err := watch.Start(ctx, watch.Options{Dir: o.dir, Catalog: l.catalog, Karpenter: o.karpenter, Namespace: "default", Flags: []string{"--boot", "0", "--pull", "3s"}})
 	if err != nil {
 		return nil, err
@@ -166,7 +165,7 @@ func run(ctx context.Context, o options) (res *Result, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("round %d: %w", n+1, err)
 		}
-		fmt.Fprintf(os.Stderr, "round %d of %d: %s: at rest after %.0f s at %.3f of the bound, %d evictions, where %d pods stood on the nodes that went and at least %d had to, %d nodes bought, %d ended\n",
+		fmt.Fprintf(os.Stderr, "round %d of %d: %s: stable after %.0f s, cost/bound %.3f, %d evictions (%d pods on removed nodes, minimum %d), %d nodes launched, %d terminated\n",
 			n+1, o.rounds, r.Change, r.SecondsToRest, r.OverBound, r.Evictions, r.PodsOfEnded, r.LeastEvictions, r.NodesBought, r.NodesEnded)
 		res.Rounds = append(res.Rounds, *r)
 		res.Evictions += r.Evictions
@@ -188,7 +187,7 @@ func round(v float64) float64 { return math.Round(v*1000) / 1000 }
 // rest waits until all pods that are wanted run and then nothing has changed for a while.
 func (l *life) rest(ctx context.Context) error {
 	var began time.Time
-	return l.Until(ctx, fmt.Sprintf("rest with pods of each kind %v", l.want), 10*time.Minute, func() bool {
+	return l.Until(ctx, fmt.Sprintf("a stable cluster with pods of each kind %v", l.want), 10*time.Minute, func() bool {
 		switch {
 		case !l.complete():
 			return false
@@ -271,7 +270,7 @@ func (l *life) change(ctx context.Context, n int) (string, error) {
 				return "", err
 			}
 		}
-		return fmt.Sprintf("both down by %d %%", share), nil
+		return fmt.Sprintf("both scaled down by %d %%", share), nil
 	case 1, 3:
 		if n%10 == 3 {
 			policy := metav1.DeletePropagationForeground
@@ -282,14 +281,14 @@ func (l *life) change(ctx context.Context, n int) (string, error) {
 				return "", err
 			}
 			l.want[i] = 200 + l.rnd.IntN(300)
-			return fmt.Sprintf("%s deleted and made again with %d", name, l.want[i]), l.deploy(ctx, i)
+			return fmt.Sprintf("%s deleted and recreated with %d replicas", name, l.want[i]), l.deploy(ctx, i)
 		}
 		for j := range l.want {
 			if err := scale(j, min(600, l.want[j]*(100+2*share)/100)); err != nil {
 				return "", err
 			}
 		}
-		return fmt.Sprintf("both up by %d %%", 2*share), nil
+		return fmt.Sprintf("both scaled up by %d %%", 2*share), nil
 	}
 	if n%10 == 4 {
 		return "rollout of " + name, l.Sandbox.Patch(ctx, deployments+name, fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"round":"%d"}}}}}`, n))
@@ -302,7 +301,7 @@ func (l *life) change(ctx context.Context, n int) (string, error) {
 			return "", err
 		}
 	}
-	return fmt.Sprintf("%s followed its autoscaler to %d", name, l.want[i]), nil
+	return fmt.Sprintf("%s scaled by its autoscaler to %d", name, l.want[i]), nil
 }
 
 // gone waits for a Deployment and its pods to be gone.

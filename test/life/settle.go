@@ -43,7 +43,7 @@ func (l *life) settleDown(ctx context.Context, res *Result) (err error) {
 	}
 	res.SettleSeconds, res.SettleOverBound = round(time.Since(begin).Seconds()), round(usd/least)
 	res.SettleEvictions, res.SettleNodes = l.countSince(begin)
-	fmt.Fprintf(os.Stderr, "after %.0f s %d nodes are kept since a workload is expected to scale again; %.3f of the bound, %d evictions, %d nodes bought or ended\n",
+	fmt.Fprintf(os.Stderr, "after %.0f s, %d nodes are kept for an expected scale-up; cost/bound %.3f, %d evictions, %d nodes launched or terminated\n",
 		res.SettleSeconds, res.SettleKept, res.SettleOverBound, res.SettleEvictions, res.SettleNodes)
 	return nil
 }
@@ -64,7 +64,7 @@ func (l *life) keptByForecast(ctx context.Context) (kept int, err error) {
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		why, err := askWhy(ctx, leader.Ports["metrics"], name)
 		if err != nil {
-			return 0, fmt.Errorf("ask why node %s stays: %w", name, err)
+			return 0, fmt.Errorf("get the reason why node %s is kept: %w", name, err)
 		}
 		if slices.ContainsFunc(why.Findings, func(f plan.Finding) bool { return f.Reason.Code == plan.ShortLived }) {
 			kept++
@@ -88,7 +88,7 @@ func askWhy(ctx context.Context, port int, node string) (*report.Why, error) {
 		return why, res.Body.Close()
 	}
 	if err := errors.Join(json.NewDecoder(res.Body).Decode(why), res.Body.Close()); err != nil {
-		return nil, fmt.Errorf("decode what the controller answers with status %s: %w", res.Status, err)
+		return nil, fmt.Errorf("decode the controller's response with status %s: %w", res.Status, err)
 	}
 	return why, nil
 }
@@ -111,7 +111,7 @@ func (l *life) countSince(begin time.Time) (evictions, nodes int) {
 
 // freeze changes nothing for a while and counts what moves all the same.
 func (l *life) freeze(ctx context.Context, res *Result) error {
-	fmt.Fprintf(os.Stderr, "nothing changes for %s\n", l.frozen)
+	fmt.Fprintf(os.Stderr, "waiting for %s without changes\n", l.frozen)
 	begin := time.Now()
 	if err := l.Idle(ctx, l.frozen); err != nil {
 		return err

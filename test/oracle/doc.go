@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package oracle holds Dovetail's answers beside those of the programs it is compatible with. It is a module of its own, so that
-// what it asks (Karpenter, and the API server's own machinery) is never a dependency of what it tests.
+// Package oracle compares Dovetail with the programs that it is compatible with. It is a separate module, so that these programs
+// (Karpenter and the API server) are not dependencies of Dovetail.
 //
-// Asked here: whether the CustomResourceDefinitions in charts/dovetail/crds and the types in api say the same as Karpenter's. Their
-// schemas are compared keyword by keyword; their rules, which may be worded differently, by the verdicts they give on the objects in
-// testdata, once by the API server's code in this process and once by a real API server; their types by the JSON they read and
-// write; and NodePool.Hash by the hashes of generated pools. Where Dovetail means to differ, the difference is written down with its
-// reason, in acceptedDifferences or in a `# differs:` line of a case, and a difference written down that is none fails.
+// This package compares the CustomResourceDefinitions in charts/dovetail/crds and the types in api with those of Karpenter. Schemas
+// are compared keyword by keyword. Rules, which may be written differently, are compared by their results on the objects in testdata,
+// with the API server's code in this process and with a real API server. Types are compared by the JSON that they read and write, and
+// NodePool.Hash by the hashes of generated NodePools. Intended differences are listed with a reason in acceptedDifferences, or in a
+// `# differs:` line of a case. A listed difference that does not exist is an error.
 //
-// The package holds tests only. Start reading at TestVerdicts and testdata/nodepool.txt.
+// The package contains only tests. Start reading at TestVerdicts and testdata/nodepool.txt.
 package oracle

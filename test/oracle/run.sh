@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright 2026 The Dovetail Authors
 
-# Runs the oracle tests beside a real control plane: brings a sandbox up, without the autoscaler, for them alone. Arguments are go test's;
-# those without a package run every package.
+# run.sh [GO_TEST_ARGS...] runs the oracle tests with a real control plane: it starts a separate sandbox without the autoscaler. Without a
+# package argument, all packages are tested.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 dir=$(mktemp -d)

@@ -163,7 +163,7 @@ func (c *cluster) scale(ctx context.Context, i, replicas int) error {
 // no replacement within a minute of a removal.
 func (c *cluster) settle(ctx context.Context) error {
 	still := c.after + 70*time.Second
-	return c.Until(ctx, fmt.Sprintf("%d pods to run and the cluster to come to rest", c.wanted()), 10*time.Minute, func() bool {
+	return c.Until(ctx, fmt.Sprintf("%d running pods and a stable cluster", c.wanted()), 10*time.Minute, func() bool {
 		return time.Since(c.Changed) > still && c.Running() == c.wanted()
 	})
 }

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command priorities runs a cluster of 72 Deployments in five priority classes, half of them with PodDisruptionBudgets, on the sandbox: all pods
-// are pending at once, then a third of the Deployments is scaled down, then Deployments grow and shrink for as long as -series says. It prints as
-// JSON how many nodes were launched again soon after others had been removed, how many disruption commands were taken back, how many pods
-// kube-scheduler preempted, and what the nodes cost at rest beside the proven bound. `make bench-priorities` runs it; with -karpenter, Karpenter's
-// KWOK controller runs in Dovetail's place.
+// Command priorities runs 72 Deployments in five priority classes, half of them with PodDisruptionBudgets, on a sandbox: first all pods are
+// pending, then a third of the Deployments is scaled down, then Deployments are scaled randomly for the duration of -series. It prints as JSON
+// the number of nodes relaunched soon after a removal, cancelled disruption commands, pods preempted by kube-scheduler, and the final cost over
+// the proven bound. `make bench-priorities` runs it; with -karpenter, Karpenter's KWOK controller runs instead of Dovetail.
 //
-// It observes from outside, through watches of its own. Start reading at main.
+// All measurements use separate watches. Start reading at main.
 package main
 
 import (
@@ -68,15 +67,15 @@ type options struct {
 
 func main() {
 	var o options
-	flag.Uint64Var(&o.seed, "seed", 1, "seed of everything that is drawn")
+	flag.Uint64Var(&o.seed, "seed", 1, "seed of all random choices")
 	flag.IntVar(&o.workloads, "deployments", 72, "number of Deployments")
-	flag.DurationVar(&o.series, "series", 6*time.Minute, "duration of the part in which Deployments grow and shrink")
-	flag.DurationVar(&o.every, "every", 20*time.Second, "time between two changes of that part")
+	flag.DurationVar(&o.series, "series", 6*time.Minute, "duration of the phase with random scaling")
+	flag.DurationVar(&o.every, "every", 20*time.Second, "time between two changes in that phase")
 	flag.DurationVar(&o.after, "consolidate-after", 10*time.Second, "consolidateAfter of the NodePool")
 	flag.DurationVar(&o.boot, "boot", 5*time.Second, "boot time of a simulated machine")
-	flag.IntVar(&o.below, "below", 9, "launch only instance types with fewer CPUs (0: any)")
-	flag.StringVar(&o.karpenter, "karpenter", "", "path of Karpenter's KWOK controller, which then runs in Dovetail's place")
-	flag.StringVar(&o.dir, "dir", "", "directory to keep the sandbox's files in (default: a temporary one, removed at the end)")
+	flag.IntVar(&o.below, "below", 9, "launch only instance types with fewer CPUs (0: no limit)")
+	flag.StringVar(&o.karpenter, "karpenter", "", "path of Karpenter's KWOK controller to run instead of Dovetail")
+	flag.StringVar(&o.dir, "dir", "", "directory for the sandbox's files (default: a temporary directory)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

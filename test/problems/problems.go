@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package problems makes the problems that the solver is measured on: real EC2 types and prices, public traces, and mixes drawn with fixed
-// seeds. The same call always makes the same problem. Traces and prices are files beside the repository, which a caller names; what
-// needs none of them needs no file.
+// Package problems generates the problems for benchmarks of the solver: real EC2 types and prices, public traces, and random workloads with
+// fixed seeds. The same call always returns the same problem. Traces and prices are read from files outside the repository, in a directory
+// set by the caller; other problems need no files.
 //
-// It makes plain values of model and nothing else, so that the solver's own tests may use it. Start reading at Problem.
+// It returns values of package model only, so the solver's tests can use it. Start reading at Problem.
 package problems
 
 import (

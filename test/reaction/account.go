@@ -71,7 +71,7 @@ func (r *rig) processors(_ context.Context, a *Account) error {
 	a.ProcessorSeconds = map[string]float64{}
 	for name, pid := range pids {
 		if a.ProcessorSeconds[name], err = sandbox.ProcessorSeconds(pid); err != nil {
-			return fmt.Errorf("processor time of %s: %w", name, err)
+			return fmt.Errorf("CPU time of %s: %w", name, err)
 		}
 	}
 	return nil

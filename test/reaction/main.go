@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command reaction measures how fast Dovetail reacts, on the sandbox with machines and images that take no time, and prints JSON:
-// one pending pod on an idle cluster, from the pod's creation to its NodeClaim; the same on Auto Scaling groups of the simulated AWS, to
-// SetDesiredCapacity by the journal of that AWS; and a burst of a thousand pods, until all run,
-// beside the floor: the same burst onto nodes that were made beforehand, without an autoscaler, measured in the same run.
+// Command reaction measures reaction times on a sandbox whose machines boot and images load immediately, and prints JSON:
 //
-// It looks from outside through watches of its own, so the time that a watch takes to tell is part of every figure. `make
-// bench-reaction` runs it from the top of the repository; `make build` comes first. Start reading at main.
+//   - one pending pod on an idle cluster, from its creation to its NodeClaim
+//   - the same on Auto Scaling groups of the simulated AWS, to SetDesiredCapacity in the journal of that AWS
+//   - a burst of 1,000 pods until all run, and the floor: the same burst onto existing nodes without an autoscaler, measured in the same run
+//
+// All measurements use separate watches, so each figure includes the latency of a watch. `make bench-reaction` runs it from the root of the
+// repository, after `make build`. Start reading at main.
 package main
 
 import (
@@ -85,12 +86,12 @@ type Resources struct {
 }
 
 func main() {
-	from := flag.String("cloud", "", "aws-groups: measure Auto Scaling groups of the simulated AWS alone; empty: everything")
-	runs := flag.Int("runs", 30, "how often a single pod is measured; 0: only the burst and its floor are")
-	repeat := flag.Int("repeat", 1, "how often the burst and its floor are measured; the medians are reported")
-	qps := flag.Int("controller-manager-qps", 0, "requests a second of kube-controller-manager in the burst and its floor (20 is its own default); 0: as fast as it can")
-	boot := flag.Duration("boot", 0, "how long a machine takes to come in the burst")
-	nodes := flag.String("floor-nodes", "60x r5a.12xlarge", "machines that hold the burst, made beforehand to measure the floor")
+	from := flag.String("cloud", "", "aws-groups: measure only Auto Scaling groups of the simulated AWS (default: everything)")
+	runs := flag.Int("runs", 30, "number of measurements of a single pod (0: measure only the burst and its floor)")
+	repeat := flag.Int("repeat", 1, "number of measurements of the burst and its floor; medians are reported")
+	qps := flag.Int("controller-manager-qps", 0, "requests per second of kube-controller-manager in the burst and its floor (0: no limit; its own default is 20)")
+	boot := flag.Duration("boot", 0, "boot time of machines in the burst")
+	nodes := flag.String("floor-nodes", "60x r5a.12xlarge", "machines created in advance to measure the floor of the burst")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -102,7 +103,7 @@ func main() {
 	case "aws-groups":
 		out, err = onlyGroups(ctx, *runs)
 	default:
-		err = fmt.Errorf("-cloud %s: need aws-groups, or nothing", *from)
+		err = fmt.Errorf("-cloud %s: use aws-groups or leave it empty", *from)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "reaction:", err)
@@ -185,7 +186,7 @@ const ownNode = "t3.nano"
 
 // in measures something in a sandbox of its own.
 func in(ctx context.Context, dir string, measure func(*rig) error, flags ...string) (err error) {
-	fmt.Fprintf(os.Stderr, "%s: bringing up a sandbox\n", filepath.Base(dir))
+	fmt.Fprintf(os.Stderr, "%s: starting a sandbox\n", filepath.Base(dir))
 	s, err := sandbox.Up(ctx, dir, append([]string{"--boot", "0", "--pull", "0", "--base", ownNode}, flags...)...)
 	if err != nil {
 		return err
@@ -265,7 +266,7 @@ func (r *rig) pool(ctx context.Context) error {
 			path = classes
 		}
 		if err := r.s.Create(ctx, path, doc); err != nil {
-			return fmt.Errorf("create what examples/nodepool.yaml says: %w", err)
+			return fmt.Errorf("create the objects of examples/nodepool.yaml: %w", err)
 		}
 		made++
 	}
@@ -294,7 +295,7 @@ func (r *rig) poll(ctx context.Context, what string, ask func() (bool, error)) e
 		}
 		select {
 		case <-ctx.Done():
-			return errors.Join(fmt.Errorf("waited %s for %s", patience, what), err)
+			return errors.Join(fmt.Errorf("timed out after %s waiting for %s", patience, what), err)
 		case <-tick.C:
 		}
 	}
@@ -314,7 +315,7 @@ func (r *rig) follow(ctx context.Context, what string, done func(event) bool) er
 				return nil
 			}
 		case <-limit.C:
-			return fmt.Errorf("waited %s for %s", patience, what)
+			return fmt.Errorf("timed out after %s waiting for %s", patience, what)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -404,7 +405,7 @@ func (r *rig) floor(ctx context.Context, nodes string, out *Burst) error {
 	count, instanceType, ok := strings.Cut(nodes, "x ")
 	n, err := strconv.Atoi(count)
 	if !ok || err != nil || n < 1 {
-		return fmt.Errorf("--floor-nodes %q: need a count and a type such as %q", nodes, "60x r5a.12xlarge")
+		return fmt.Errorf("--floor-nodes %q: use COUNTx TYPE, for example %q", nodes, "60x r5a.12xlarge")
 	}
 	for i := range n {
 		if err := r.s.BaseNode(ctx, instanceType, fmt.Sprint("floor-", i)); err != nil {

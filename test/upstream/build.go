@@ -37,14 +37,14 @@ func build(ctx context.Context, o options) (b built, err error) {
 	}
 	var module struct{ Dir, Version string }
 	if err := json.Unmarshal([]byte(out), &module); err != nil {
-		return b, fmt.Errorf("read what go mod download says of %s: %w", karpenterModule, err)
+		return b, fmt.Errorf("read the output of go mod download for %s: %w", karpenterModule, err)
 	}
 	b.module, b.version = module.Dir, module.Version
 	bin := filepath.Join(o.dir, "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return b, err
 	}
-	fmt.Fprintf(os.Stderr, "compiling Karpenter %s (the first time some minutes)\n", b.version)
+	fmt.Fprintf(os.Stderr, "compiling Karpenter %s (the first compilation takes several minutes)\n", b.version)
 	b.suite = filepath.Join(bin, o.suite+".test")
 	args := []string{"test", "-c", "-o", b.suite}
 	if o.suite == dra {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command upstream runs Karpenter's own performance, regression, disruption or DRA suite, unmodified, against Dovetail or
-// against Karpenter's KWOK controller, each on a sandbox of its own with the same instance types and prices. It prints each
-// spec's result, and for the performance suite the figures that the suite's own reports give for each phase. `make
-// upstream-performance` and `make upstream` run it.
+// Command upstream runs Karpenter's performance, regression, disruption or DRA suite, unmodified, with Dovetail or with
+// Karpenter's KWOK controller, each on a separate sandbox with the same instance types and prices. It prints the result of
+// each spec, and for the performance suite the figures that the suite reports for each phase. `make upstream-performance`
+// and `make upstream` run it.
 //
-// The suites and the controller are compiled from Karpenter's Go module; nothing of them is copied. Progress goes to
-// stderr, results to stdout, and the exit status is 1 where a spec failed. It is run in the repository, after `make
-// build`. Start reading at run.
+// The suites and the controller are compiled from Karpenter's Go module; no code is copied. Progress is written to
+// stderr, results to stdout, and the exit status is 1 if a spec failed. Run it in the repository, after `make build`.
+// Start reading at run.
 package main
 
 import (
@@ -46,13 +46,13 @@ type options struct {
 
 func main() {
 	var o options
-	autoscaler := flag.String("autoscaler", dovetail, "run against dovetail or karpenter")
-	both := flag.Bool("both", false, "run against dovetail, then against karpenter, and print their figures side by side")
+	autoscaler := flag.String("autoscaler", dovetail, "autoscaler to test: dovetail or karpenter")
+	both := flag.Bool("both", false, "test dovetail, then karpenter, and print the figures of both in one table")
 	asJSON := flag.Bool("json", false, "print JSON instead of tables")
 	flag.StringVar(&o.suite, "suite", performance, "Karpenter's suite: performance, regression, disruption or dra")
 	flag.StringVar(&o.focus, "focus", "", "run only specs whose full text matches this regular expression")
-	flag.StringVar(&o.skip, "skip", "", "leave out specs whose full text matches this regular expression")
-	flag.StringVar(&o.dir, "keep", "", "keep reports and logs in this directory (default: a temporary one, removed where all specs passed)")
+	flag.StringVar(&o.skip, "skip", "", "skip specs whose full text matches this regular expression")
+	flag.StringVar(&o.dir, "keep", "", "directory for reports and logs (default: a temporary directory, removed if all specs passed)")
 	flag.Parse()
 	o.autoscalers = []string{*autoscaler}
 	if *both {
@@ -72,11 +72,11 @@ func main() {
 // run compiles the suite, runs it against each autoscaler, prints the results, and reports whether all specs passed.
 func run(ctx context.Context, o options, asJSON bool) (passed bool, err error) {
 	if !slices.Contains([]string{performance, regression, disruption, dra}, o.suite) {
-		return false, fmt.Errorf("-suite %s: Karpenter's suites that run here are performance, regression, disruption and dra", o.suite)
+		return false, fmt.Errorf("-suite %s: use performance, regression, disruption or dra", o.suite)
 	}
 	for _, a := range o.autoscalers {
 		if a != dovetail && a != karpenter {
-			return false, fmt.Errorf("-autoscaler %s: want dovetail or karpenter", a)
+			return false, fmt.Errorf("-autoscaler %s: use dovetail or karpenter", a)
 		}
 	}
 	temporary := o.dir == ""
@@ -99,7 +99,7 @@ func run(ctx context.Context, o options, asJSON bool) (passed bool, err error) {
 			results = append(results, r)
 		}
 		if err != nil {
-			runErr = fmt.Errorf("run the %s suite against %s: %w; logs are in %s", o.suite, a, err, o.dir)
+			runErr = fmt.Errorf("run the %s suite with %s: %w; logs are in %s", o.suite, a, err, o.dir)
 			break // what ended until then is printed all the same
 		}
 	}

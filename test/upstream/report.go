@@ -14,7 +14,7 @@ import (
 // printResults prints the specs of each run and, where the suite reports figures, one table of all runs.
 func printResults(out io.Writer, results []*result) error {
 	for _, r := range results {
-		fmt.Fprintf(out, "Karpenter %s's %s suite against %s: %d passed, %d failed, %d skipped in %.0f s\n",
+		fmt.Fprintf(out, "Karpenter %s, %s suite with %s: %d passed, %d failed, %d skipped in %.0f s\n",
 			r.Karpenter, r.Suite, r.Autoscaler, r.Passed, r.Failed, r.Skipped, r.Seconds)
 		for _, s := range r.Specs {
 			fmt.Fprintf(out, "  %-8s %6.0fs  %s\n", s.State, s.Seconds, s.Name)
@@ -22,7 +22,7 @@ func printResults(out io.Writer, results []*result) error {
 				fmt.Fprintf(out, "%20s%s\n", "", s.Reason)
 			}
 			if s.Text != "" {
-				fmt.Fprintf(out, "%20sthe whole text: %s\n", "", s.Text)
+				fmt.Fprintf(out, "%20sfull output: %s\n", "", s.Text)
 			}
 		}
 		fmt.Fprintln(out)
@@ -51,7 +51,7 @@ func printFigures(out io.Writer, results []*result) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	fmt.Fprintf(out, "Figures of %s, by the suite's own reports:\n", strings.Join(names, " / "))
+	fmt.Fprintf(out, "Figures of %s, as reported by the suite:\n", strings.Join(names, " / "))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "spec\tphase\tpods\tnodes\tCPU reserved\tmemory reserved\tseconds\theap MB\tcores")
 	for _, k := range keys {

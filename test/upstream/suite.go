@@ -141,7 +141,7 @@ func showProgress(in io.Reader, out io.Writer) error {
 func (r *result) read(report, dir string) error {
 	data, err := os.ReadFile(report)
 	if err != nil {
-		return fmt.Errorf("the suite left no report: %w; see suite.log in %s", err, dir)
+		return fmt.Errorf("the suite wrote no report: %w; see suite.log in %s", err, dir)
 	}
 	var suites []types.Report
 	if err := json.Unmarshal(data, &suites); err != nil {

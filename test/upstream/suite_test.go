@@ -63,7 +63,7 @@ func TestPrintFigures(t *testing.T) {
 	if err := printFigures(&out, []*result{ours, theirs}); err != nil {
 		t.Fatal(err)
 	}
-	const want = `Figures of dovetail / karpenter, by the suite's own reports:
+	const want = `Figures of dovetail / karpenter, as reported by the suite:
 spec              phase          pods  nodes      CPU reserved     memory reserved  seconds      heap MB    cores
 Basic Deployment  scale-out      1000  141 / 151  99.0 % / 90.0 %  90.8 % / 85.0 %  27.0 / 40.8  118 / 140  0.31 / 0.46
 Basic Deployment  consolidation  700   101 / -    98.8 % / -       90.5 % / -       246.3 / -    131 / -    0.20 / -

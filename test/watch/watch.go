@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package watch starts a sandbox with Dovetail or with Karpenter's KWOK controller and follows its pods, nodes and NodeClaims from outside, in the
-// same way for both. The benches that run a series of changes share it.
+// Package watch starts a sandbox with Dovetail or with Karpenter's KWOK controller, and watches its pods, nodes and NodeClaims in the
+// same way for both. It is shared by the benchmarks that run a series of changes.
 //
-// It records what the API server's watches report and judges nothing. All of a Cluster belongs to the goroutine that calls Until or Idle:
-// events are taken in only there. Start reading at Start.
+// It records watch events and checks nothing. A Cluster must only be used by the goroutine that calls Until or Idle, which process the
+// events. Start reading at Start.
 package watch
 
 import (

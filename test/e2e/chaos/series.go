@@ -79,7 +79,7 @@ func Start(ctx context.Context, sb *sandbox.Sandbox, consolidateAfter, limit tim
 		return nil, err
 	}
 	if _, last := s.rest(ctx, time.Now()); len(last.problems) > 0 {
-		return nil, fmt.Errorf("not at rest before the first fault: %s", strings.Join(last.problems, "; "))
+		return nil, fmt.Errorf("not settled before the first fault: %s", strings.Join(last.problems, "; "))
 	}
 	var err error
 	s.base, err = s.usage(ctx)
@@ -113,7 +113,7 @@ func (s *Series) Inflict(ctx context.Context, f Fault) (Outcome, error) {
 	rested, last := s.rest(ctx, back)
 	o.SecondsToRest, o.Problems = math.Round(max(0, rested.Sub(back).Seconds())*10)/10, last.problems
 	if rested.Sub(back) > s.limit && len(o.Problems) == 0 {
-		o.Problems = []string{fmt.Sprintf("at rest only %.0f s after the last component was back", o.SecondsToRest)}
+		o.Problems = []string{fmt.Sprintf("settled only %.0f s after the last component was back", o.SecondsToRest)}
 	}
 	if o.Usage, err = s.usage(ctx); err != nil {
 		return o, err
@@ -127,10 +127,10 @@ func (s *Series) Inflict(ctx context.Context, f Fault) (Outcome, error) {
 // garbage collector has not returned yet.
 func (u Usage) exceeded(now Usage) (problems []string) {
 	if most := u.Goroutines + 40; now.Goroutines > most {
-		problems = append(problems, fmt.Sprintf("a controller has %.0f goroutines, where %.0f were in use before the first fault", now.Goroutines, u.Goroutines))
+		problems = append(problems, fmt.Sprintf("a controller has %.0f goroutines, and had %.0f before the first fault", now.Goroutines, u.Goroutines))
 	}
 	if most := 1.5*u.ResidentBytes + 50e6; now.ResidentBytes > most {
-		problems = append(problems, fmt.Sprintf("a controller has %.0f MB resident, where it had %.0f MB before the first fault", now.ResidentBytes/1e6, u.ResidentBytes/1e6))
+		problems = append(problems, fmt.Sprintf("a controller uses %.0f MB of memory, and used %.0f MB before the first fault", now.ResidentBytes/1e6, u.ResidentBytes/1e6))
 	}
 	return problems
 }
@@ -183,7 +183,7 @@ func (s *Series) rest(ctx context.Context, since time.Time) (time.Time, sight) {
 		}
 		if now.Sub(since) > patience() {
 			if len(last.problems) == 0 {
-				last.problems = []string{"something still moves after " + patience().String()}
+				last.problems = []string{"still changing after " + patience().String()}
 			}
 			return now, last
 		}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package scaledown measures what consolidation makes of a cluster that has lost three pods of ten: 500 small and 500 large ones run on
-// machines bought for them, then 350 and 350. How soon nothing moves any more, what the rest costs beside the least that it could cost,
-// how many pods were moved for it, and how long any of them was without a node.
+// Package scaledown measures consolidation after a scale-down: 500 small and 500 large pods run on nodes launched for them, and are scaled
+// down to 350 each. It measures the time until the cluster is stable, the final cost and its lower bound, the number of moved pods, and the
+// longest time of a pod without a node.
 //
-// It looks from outside, through watches of its own; the bound is the solver's for the pods that are left, bought for from nothing. It
-// decides nothing about what is good enough: the test and the command do. Start reading at Run.
+// All measurements use separate watches. The bound is the solver's bound for the remaining pods in an empty cluster. Targets are checked by
+// the test and the command. Start reading at Run.
 package scaledown
 
 import (
@@ -75,9 +75,9 @@ func (r *Result) Short() (out []string) {
 			out = append(out, fmt.Sprintf(format, args...))
 		}
 	}
-	miss(r.NodesReplaced == 0, "no machine was given back: nothing was tested")
-	miss(r.OverBound > 1.02, "it costs $%.2f an hour, more than 1.02 times the bound $%.2f", r.USDAfter, r.USDBound)
-	miss(r.FrozenMoves > 0, "%d things moved in the %.0f s after it was at rest", r.FrozenMoves, r.Frozen)
+	miss(r.NodesReplaced == 0, "no node was removed: nothing was tested")
+	miss(r.OverBound > 1.02, "cost is $%.2f/h, more than 1.02 times the bound of $%.2f/h", r.USDAfter, r.USDBound)
+	miss(r.FrozenMoves > 0, "%d changes within %.0f s after the cluster was stable", r.FrozenMoves, r.Frozen)
 	return out
 }
 
@@ -259,7 +259,7 @@ func (r *run) follow(ctx context.Context, what string, limit, still time.Duratio
 				return last, nil
 			}
 		case <-end.C:
-			return last, fmt.Errorf("waited %s for %s", limit, what)
+			return last, fmt.Errorf("timed out after %s waiting for %s", limit, what)
 		case <-ctx.Done():
 			return last, ctx.Err()
 		}
@@ -301,7 +301,7 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 	if out.USDBound, err = r.bound(); err != nil {
 		return nil, err
 	}
-	r.Log("%d pods run on %v for $%.2f an hour; the rest could be had for $%.2f at least", all, out.MachinesBefore, out.USDBefore, out.USDBound)
+	r.Log("%d pods running on %v for $%.2f/h; lower bound after the scale-down $%.2f/h", all, out.MachinesBefore, out.USDBefore, out.USDBound)
 
 	begin := time.Now()
 	for _, k := range Kinds {
@@ -342,7 +342,7 @@ func (r *run) measure(ctx context.Context) (*Result, error) {
 	if n := r.running(); n != left {
 		return nil, fmt.Errorf("%d pods run in the end, want %d", n, left)
 	}
-	r.Log("at rest after %.1f s: %v for $%.2f an hour; %d pods moved, %d machines given back", out.Stable, out.MachinesAfter, out.USDAfter, out.PodsMoved, out.NodesReplaced)
+	r.Log("stable after %.1f s: %v for $%.2f/h; %d pods moved, %d nodes removed", out.Stable, out.MachinesAfter, out.USDAfter, out.PodsMoved, out.NodesReplaced)
 
 	frozen := time.Now()
 	if rest := r.Frozen - frozen.Sub(last); rest > 0 {

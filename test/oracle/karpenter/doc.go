@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package karpenter holds the solver's answers beside those of Karpenter's scheduler, the library of the release in go.mod.
+// Package karpenter compares the solver with Karpenter's scheduler, in the release of go.mod.
 //
-// For each seed NodePools, a catalog and pods are drawn for an empty cluster. Both are asked: Karpenter's scheduler as its
-// provisioner calls it, ours on the product's own way. Of every workload ours must place at least as many pods, every plan of ours
-// must pass verify, and where both place the same it must not cost more. A NodeClaim of Karpenter's is counted at the
-// cheapest offering that it still allows, which is what lowest-price launches.
+// For each seed, random NodePools, a catalog and pods are generated for an empty cluster. Karpenter's scheduler is called as by its
+// provisioner, and Dovetail's as by the controller. Dovetail must place at least as many pods of every workload, each of its plans must
+// pass verify, and if both place the same pods, its plan must not cost more. A NodeClaim of Karpenter counts with its cheapest allowed
+// offering, which strategy lowest-price launches.
 //
-// Preferences are not drawn: Karpenter takes them for requirements and gives them up one by one. Limits are not either: Karpenter counts
-// its nodes against them as the largest types that they may become.
+// Preferences are not generated, because Karpenter treats them as requirements and drops them one by one. Limits are not generated,
+// because Karpenter counts each node with the largest type that it allows.
 //
-// The package holds tests only. Start reading at TestKarpenter.
+// The package contains only tests. Start reading at TestKarpenter.
 package karpenter

@@ -121,7 +121,7 @@ func (f *filling) pool(ctx context.Context) error {
 			path = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses"
 		}
 		if err := f.s.Create(ctx, path, doc); err != nil {
-			return fmt.Errorf("create what examples/nodepool.yaml says: %w", err)
+			return fmt.Errorf("create the objects of examples/nodepool.yaml: %w", err)
 		}
 	}
 	return nil

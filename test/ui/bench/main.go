@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command bench measures what a person waits for on a large cluster: `dovetail top --once`, `dovetail doctor`, and the first
-// paint of `dovetail ui` in a real Chromium, with the peak memory of each. The API server is real; its nodes and pods
-// are written by this program, and what would act on them stands still. It prints a table and fails where a bar is missed. `make bench-ui`
-// runs it; `make build` comes first. Start reading at main.
+// Command bench measures response times for users on a large cluster: `dovetail top --once`, `dovetail doctor`, and the first
+// paint of `dovetail ui` in Chromium, with the peak memory of each. The API server is real; this program creates its nodes
+// and pods, and stops the components that would change them. It prints a table and fails if a target is missed.
+// `make bench-ui` runs it, after `make build`. Start reading at main.
 package main
 
 import (
@@ -29,9 +29,9 @@ import (
 
 // The bars, for a thousand nodes and twenty thousand pods.
 const (
-	topBar    = 2 * time.Second
-	doctorBar = 5 * time.Second
-	paintBar  = time.Second
+	topTarget    = 2 * time.Second
+	doctorTarget = 5 * time.Second
+	paintTarget  = time.Second
 )
 
 // line is a row of the table.
@@ -39,19 +39,19 @@ type line struct {
 	what   string
 	times  []time.Duration
 	peakMB float64 // of dovetail's process
-	bar    time.Duration
+	target time.Duration
 }
 
 func main() {
-	nodes := flag.Int("nodes", 1000, "nodes of the cluster")
-	pods := flag.Int("pods", 20000, "pods of the cluster, one of a hundred pending")
-	runs := flag.Int("runs", 5, "how often each is measured")
+	nodes := flag.Int("nodes", 1000, "number of nodes")
+	pods := flag.Int("pods", 20000, "number of pods, 1 % of them pending")
+	runs := flag.Int("runs", 5, "number of measurements")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	met, err := run(ctx, *nodes, *pods, *runs)
 	if err == nil && !met {
-		err = errors.New("a bar is missed")
+		err = errors.New("a target is missed")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench-ui:", err)
@@ -78,13 +78,13 @@ func run(ctx context.Context, nodes, pods, runs int) (met bool, err error) {
 	if err := fill(ctx, s, nodes, pods); err != nil {
 		return false, fmt.Errorf("fill the cluster: %w", err)
 	}
-	fmt.Fprintf(os.Stderr, "%d nodes and %d pods made in %.0f s\n", nodes, pods, time.Since(begun).Seconds())
+	fmt.Fprintf(os.Stderr, "created %d nodes and %d pods in %.0f s\n", nodes, pods, time.Since(begun).Seconds())
 	var lines []line
 	for _, command := range []struct {
-		bar  time.Duration
-		args []string
-	}{{topBar, []string{"top", "--once"}}, {doctorBar, []string{"doctor"}}} {
-		l, err := commandLine(ctx, s, runs, command.bar, command.args...)
+		target time.Duration
+		args   []string
+	}{{topTarget, []string{"top", "--once"}}, {doctorTarget, []string{"doctor"}}} {
+		l, err := commandLine(ctx, s, runs, command.target, command.args...)
 		if err != nil {
 			return false, err
 		}
@@ -98,12 +98,12 @@ func run(ctx context.Context, nodes, pods, runs int) (met bool, err error) {
 }
 
 // commandLine runs a command several times.
-func commandLine(ctx context.Context, s *sandbox.Sandbox, runs int, bar time.Duration, args ...string) (*line, error) {
+func commandLine(ctx context.Context, s *sandbox.Sandbox, runs int, target time.Duration, args ...string) (*line, error) {
 	_, bin, err := sandbox.Binaries()
 	if err != nil {
 		return nil, err
 	}
-	l := &line{what: "dovetail " + strings.Join(args, " "), bar: bar}
+	l := &line{what: "dovetail " + strings.Join(args, " "), target: target}
 	for range runs {
 		cmd := exec.CommandContext(ctx, bin, append(args, "--kubeconfig", s.Kubeconfig(sandbox.Admin))...)
 		var said strings.Builder
@@ -130,11 +130,11 @@ func commandLine(ctx context.Context, s *sandbox.Sandbox, runs int, bar time.Dur
 func pageLines(ctx context.Context, s *sandbox.Sandbox, runs, nodes int) ([]line, error) {
 	path := ui.FindChromium()
 	if path == "" {
-		return nil, errors.New("there is no Chromium on this machine; with Debian: apt-get install chromium")
+		return nil, errors.New("Chromium is not installed; on Debian: apt-get install chromium")
 	}
 	read := line{what: "dovetail ui: from its start until the overview has every node"}
-	paint := line{what: "its first contentful paint", bar: paintBar}
-	data := line{what: "its overview with every node, after the page was opened", bar: paintBar}
+	paint := line{what: "first contentful paint", target: paintTarget}
+	data := line{what: "overview with all nodes, after the page is opened", target: paintTarget}
 	for range runs {
 		if err := onePage(ctx, s, path, nodes, &read, &paint, &data); err != nil {
 			return nil, err
@@ -172,7 +172,7 @@ func onePage(ctx context.Context, s *sandbox.Sandbox, path string, nodes int, re
 		return err
 	}
 	if painted < 0 {
-		return errors.New("the browser says of no first paint")
+		return errors.New("the browser reported no first paint")
 	}
 	paint.times = append(paint.times, time.Duration(painted*float64(time.Millisecond)))
 	peak, err := sandbox.PeakMemoryMiB(pid)
@@ -192,7 +192,7 @@ func openPage(browser context.Context, url string, nodes int) error {
 		has, err := chromedp.Run(ctx, chromedp.Evaluate[bool](want))
 		if err != nil {
 			text, _ := chromedp.Run(browser, chromedp.Evaluate[string](`document.body.innerText`)) // to say more; the error is the one before
-			return fmt.Errorf("the overview does not say %d nodes: %w\n%.600s", nodes, err, text)
+			return fmt.Errorf("the overview does not contain %d nodes: %w\n%.600s", nodes, err, text)
 		}
 		if has {
 			return nil
@@ -200,24 +200,24 @@ func openPage(browser context.Context, url string, nodes int) error {
 	}
 }
 
-// print prints the table and reports whether every bar is met by the median.
+// print prints the table and reports whether every median meets its target.
 func print(lines []line) (met bool) {
 	met = true
-	fmt.Println("| | median | least | most | peak memory | bar |\n|---|---|---|---|---|---|")
+	fmt.Println("| | median | minimum | maximum | peak memory | target |\n|---|---|---|---|---|---|")
 	for _, l := range lines {
 		slices.Sort(l.times)
 		median := l.times[len(l.times)/2]
-		memory, bar := "", ""
+		memory, target := "", ""
 		if l.peakMB > 0 {
 			memory = fmt.Sprintf("%.0f MB", l.peakMB)
 		}
-		if l.bar > 0 {
-			bar = fmt.Sprintf("%s: met", l.bar)
-			if median > l.bar {
-				bar, met = fmt.Sprintf("%s: **missed**", l.bar), false
+		if l.target > 0 {
+			target = fmt.Sprintf("%s: met", l.target)
+			if median > l.target {
+				target, met = fmt.Sprintf("%s: **missed**", l.target), false
 			}
 		}
-		fmt.Printf("| %s | %.2f s | %.2f s | %.2f s | %s | %s |\n", l.what, median.Seconds(), l.times[0].Seconds(), l.times[len(l.times)-1].Seconds(), memory, bar)
+		fmt.Printf("| %s | %.2f s | %.2f s | %.2f s | %s | %s |\n", l.what, median.Seconds(), l.times[0].Seconds(), l.times[len(l.times)-1].Seconds(), memory, target)
 	}
 	return met
 }

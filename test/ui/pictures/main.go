@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command pictures takes the screenshots of the documentation: it starts a sandbox, fills it to about sixty nodes with a few kinds of
-// trouble, and captures views of `dovetail ui` in light and dark. `make pictures` runs it. Start reading at main.
+// Command pictures takes the screenshots of the documentation: it starts a sandbox with about 60 nodes and several kinds of
+// problems, and captures views of `dovetail ui` in light and dark themes. `make pictures` runs it. Start reading at main.
 package main
 
 import (
@@ -42,7 +42,7 @@ func main() {
 func run(ctx context.Context, out string, views []string, width int64, command string) (err error) {
 	path := ui.FindChromium()
 	if path == "" {
-		return errors.New("there is no Chromium on this machine; with Debian: apt-get install chromium")
+		return errors.New("Chromium is not installed; on Debian: apt-get install chromium")
 	}
 	dir, err := os.MkdirTemp("", "dovetail-pictures-")
 	if err != nil {
