@@ -58,7 +58,7 @@ func awsInterruption(name string, of func(AWSInterruption) float64) figure {
 // awsSections returns all figures on the simulated AWS.
 func awsSections(s Settings) (out []section) {
 	for _, booting := range []bool{true, false} {
-		first := section{title: "A Deployment of one pod that needs a node, after it was created; instances " + bootText(s, booting)}
+		first := section{title: "One pod that needs a node: time since its Deployment was created; instances " + bootText(s, booting)}
 		for _, f := range awsStartStages {
 			first.figures = append(first.figures, f(booting))
 		}

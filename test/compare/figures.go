@@ -60,7 +60,7 @@ func sections(s Settings) []section {
 		return awsSections(s)
 	}
 	return []section{
-		{"A Deployment of one pod that needs a node, after it was created", stages},
+		{"One pod that needs a node: time since its Deployment was created", stages},
 		{fmt.Sprintf("A burst of %d pods", s.Pods), []figure{
 			burstSeconds,
 			{name: "nodes", of: func(r Run) float64 { return float64(r.Burst.Nodes) }, format: number},
@@ -73,7 +73,7 @@ func sections(s Settings) []section {
 			{name: "cost per hour when stable", of: func(r Run) float64 { return r.ScaleDown.USD }, format: dollars},
 			scaleOver,
 			scaleEvictions,
-			{name: "longest time of an evicted pod's successor without a node", of: func(r Run) float64 { return r.ScaleDown.Unbound }, format: seconds},
+			{name: "longest time a replacement pod had no node", of: func(r Run) float64 { return r.ScaleDown.Unbound }, format: seconds},
 		}},
 	}
 }
