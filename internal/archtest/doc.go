@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package archtest is the architecture as a test: who may import whom, what the pure packages may not touch, and what every
-// file must bear. It holds no code of the product; start reading at Policy.
+// Package archtest tests the architecture: allowed imports, restrictions of pure packages, and requirements for every
+// file. It contains only tests. Start reading at Policy.
 package archtest
 
 // Policy lists which package may import which: in "a < b", b may import a, and whatever a may import. A package is a folder under

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package cli is the command line: one file a verb, each of which parses its flags, wires packages together and runs them.
+// Package cli implements the command line. Each command has a file, which parses flags and wires packages together.
+// The package neither decides nor renders.
 //
-// It never decides and never renders by itself. Exit statuses: 0 done, 1 bad input or a broken world, 2 wrong usage, 128 and the signal where one
-// has ended a verb that answers, others as a verb's help says. Start reading at Main.
+// Exit statuses: 0 success, 1 invalid input or a failed operation, 2 usage error, 128 plus the signal number if a
+// signal ended a command that prints a result, and others as documented in the command's help. Start reading at Main.
 package cli
 
 import (

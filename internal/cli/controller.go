@@ -138,7 +138,7 @@ Names in capitals are environment variables, most of them Karpenter's. They are 
 	g.StringVar(&f.gates, "feature-gates", "", "Feature gates, as NAME=true,NAME=false: NodeRepair (default false), SpotToSpotConsolidation (default false), ReservedCapacity (default true), TerminateFirstDrift (default false), TerminateFirstRepair (default false), PodDeletionCostManagement (default false) (FEATURE_GATES)")
 	g.BoolVar(&f.legacyRepair, "legacy-node-repair", false, "Forcefully terminate a node that is not repaired within 10 minutes, ignoring disruption budgets and karpenter.sh/do-not-disrupt (LEGACY_NODE_REPAIR)")
 	g.Float32Var(&f.qps, "kube-client-qps", 0, "Maximum requests per second to the API server. 0 means no client-side limit (KUBE_CLIENT_QPS)")
-	g.IntVar(&f.burst, "kube-client-burst", 0, "Maximum number of requests in a burst, with --kube-client-qps (KUBE_CLIENT_BURST)")
+	g.IntVar(&f.burst, "kube-client-burst", 0, "Maximum burst of requests to the API server, with --kube-client-qps (KUBE_CLIENT_BURST)")
 	g.StringVar(&f.prometheus, "prometheus-url", "", "URL of a Prometheus server with kube-state-metrics, used to backfill the demand history of workloads. Optional")
 	f.recording.add(g)
 	g.IntVar(&f.ledgerSize, "ledger-size", 10000, "Number of decisions kept for /ledger")

@@ -46,7 +46,7 @@ Input:
 With --apply, the command shows the differences from the cluster's objects, asks for confirmation (skip with --yes), and
 uses server-side apply.
 
-Exit status: 0 converted, 1 invalid input, 2 wrong usage, 130 or 143 interrupted or terminated.`,
+Exit status: 0 converted, 1 invalid input, 2 usage error, 130 or 143 interrupted or terminated.`,
 		Example: "  kubectl -n kube-system get deploy,cm -o yaml | dovetail convert --from cluster-autoscaler -f - --groups groups.json | kubectl apply -f -\n" +
 			"  dovetail convert --from cluster-autoscaler -- --cloud-provider=aws --nodes=1:10:workers --expander=least-waste",
 		RunE: prompt(func(c *cobra.Command, args []string, shown *progress) (err error) {

@@ -50,7 +50,7 @@ cost, and the findings that explain the difference:
   - blockers that prevent node removal, with their pods, their cost, and the change that resolves them
   - NodePools that cannot launch nodes, overlap, or have reached a limit
   - pods that fit no node, have no requests, or have no second replica
-  - missing rights, and other autoscalers
+  - missing permissions, and other autoscalers
 It ends with three next steps. It needs read access only, and changes nothing.
 
 The cost of a finding is a what-if: the cost of the consolidated cluster minus its cost without that finding. Prices are from
@@ -59,7 +59,7 @@ With -f, the command reads files, as 'dovetail plan' does, instead of a cluster.
 the end; 'dovetail replay' shows the cost of the whole recording with other NodePools.
 
 Exit status: 0 no findings of severity broken or costly, 3 at least one (risky findings and --ignore codes do not count),
-1 the cluster or a file cannot be read, 2 wrong usage, 130 or 143 interrupted or terminated.`,
+1 the cluster or a file cannot be read, 2 usage error, 130 or 143 interrupted or terminated.`,
 		Example: "  dovetail doctor\n" +
 			"  dovetail doctor --context production --html production.html\n" +
 			"  dovetail doctor --ignore StaticPool,SpotNeverAllowed || echo 'look at the findings'\n" +
@@ -95,7 +95,7 @@ func (f *doctorFlags) check() error {
 		}
 	}
 	if len(f.files) > 0 && f.isNamed() {
-		return exit{2, errors.New("-f reads files and no cluster: leave out --kubeconfig and --context")}
+		return exit{2, errors.New("-f reads files, not a cluster: remove --kubeconfig and --context")}
 	}
 	return nil
 }

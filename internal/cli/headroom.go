@@ -29,7 +29,7 @@ Recommend, the figures are estimates: nothing is launched.
 
 'dovetail why headroom/NAMESPACE/NAME' explains one Headroom. 'dovetail plan --headroom' shows the cost of the next day.
 
-Exit status: 0 success, 1 the cluster cannot be reached or has no Headroom CRD, 2 wrong usage, 130 or 143 interrupted or
+Exit status: 0 success, 1 the cluster cannot be reached or has no Headroom CRD, 2 usage error, 130 or 143 interrupted or
 terminated.`,
 		Example: "  dovetail headroom\n  dovetail headroom --namespace shop -o json",
 		Args:    noArgs,

@@ -51,7 +51,7 @@ up to eight ConfigMaps (2 MiB, docs/COMMANDS.md). 'dovetail savings' shows the s
 
 ` + reachHelp + `
 
-Exit status: 0 success, 1 no controller can be reached or the object is unknown, 2 wrong usage, 130 or 143 interrupted or
+Exit status: 0 success, 1 no controller can be reached or the object is unknown, 2 usage error, 130 or 143 interrupted or
 terminated.`,
 		Example: "  dovetail history\n  dovetail history --since 24h nodepool/default\n  dovetail history --since 3h -o json | jq '.entries[] | select(.kind == \"create\")'",
 		Args: func(_ *cobra.Command, args []string) error {

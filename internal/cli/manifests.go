@@ -62,10 +62,10 @@ pods and NodePools the controller can change. Apply them with 'kubectl apply --s
 		},
 	}
 	c.Flags().StringVar(&mode, "mode", modeActive, "active or shadow. shadow grants read access only, for a controller with --mode=shadow")
-	c.Flags().StringVar(&landing, "landing", landings[0], "Grant the rights for this --landing mode of the controller: "+strings.Join(landings, ", "))
-	c.Flags().BoolVar(&surge, "surge", false, "Grant the right to restart Deployments annotated with dovetail.sh/surge")
-	c.Flags().BoolVar(&priorities, "priorities", false, "Grant the right to read ConfigMap kube-system/"+translate.PriorityConfigMap+", for --node-group-defaults=--expander=priority")
-	c.Flags().BoolVar(&status, "group-status", false, "Grant the right to write ConfigMap "+clusterAutoscalerNamespace+"/"+write.StatusConfigMap+", the node group status in Cluster Autoscaler's format")
-	c.Flags().BoolVar(&clusterAPI, "cluster-api", false, "Grant the rights for --cloud=clusterapi in a management cluster. Change namespace default to that of the Cluster object")
+	c.Flags().StringVar(&landing, "landing", landings[0], "Grant the permissions for this --landing mode of the controller: "+strings.Join(landings, ", "))
+	c.Flags().BoolVar(&surge, "surge", false, "Grant permission to restart Deployments annotated with dovetail.sh/surge")
+	c.Flags().BoolVar(&priorities, "priorities", false, "Grant permission to read ConfigMap kube-system/"+translate.PriorityConfigMap+", for --node-group-defaults=--expander=priority")
+	c.Flags().BoolVar(&status, "group-status", false, "Grant permission to write ConfigMap "+clusterAutoscalerNamespace+"/"+write.StatusConfigMap+", the node group status in Cluster Autoscaler's format")
+	c.Flags().BoolVar(&clusterAPI, "cluster-api", false, "Grant the permissions for --cloud=clusterapi in a management cluster. Change namespace default to that of the Cluster object")
 	return c
 }

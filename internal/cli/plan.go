@@ -59,7 +59,7 @@ With --compare, the command prints the monthly cost of the current nodes, after 
 every pod (with the nodes to launch), and the minimum cost. 'dovetail doctor' explains the difference. 'dovetail replay'
 shows the cost of a recorded week with other NodePools.
 
-Exit status: 0 every pod has a node, 3 some pods have none, 1 invalid input (with file, line, field and value), 2 wrong usage,
+Exit status: 0 every pod has a node, 3 some pods have none, 1 invalid input (with file, line, field and value), 2 usage error,
 130 or 143 interrupted or terminated before the plan was complete.`,
 		Example: "  dovetail plan -f examples/nodepool.yaml -f examples/deployment.yaml\n" +
 			"  kubectl get deployments,nodepools -A -o yaml | dovetail plan -f - -o json\n" +

@@ -18,7 +18,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-const priceFileUsage = "File with prices by instance type, zone and capacity type, CSV or JSON. Replaces the prices of the cloud. Format: docs/COMMANDS.md#price-files."
+const priceFileUsage = "File with prices by instance type, zone and capacity type, CSV or JSON. Replaces the prices of the cloud (docs/COMMANDS.md#price-files)"
 
 const catalogUsage = "File with instance types and prices, as for 'dovetail plan'."
 

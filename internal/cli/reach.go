@@ -22,7 +22,7 @@ type reachFlags struct{ server, kubeconfig, context string }
 
 // reachHelp is how a command finds the controller, for its help.
 const reachHelp = "--server (DOVETAIL_SERVER) is the URL of the controller. If that is unset and no cluster is named, a running sandbox is used.\n" +
-	"Otherwise a port is forwarded to the controller's pod with the rights of the kubeconfig and a token of ServiceAccount\n" +
+	"Otherwise a port is forwarded to the controller's pod with the permissions of the kubeconfig and a token of ServiceAccount\n" +
 	"dovetail-viewer. That requires Role dovetail-viewer in the controller's namespace:\n" +
 	"  kubectl -n dovetail-system create rolebinding NAME --role=dovetail-viewer --user=NAME"
 

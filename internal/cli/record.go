@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dovetail-sh/dovetail/internal/kube/watch"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/record"
 )
 
@@ -63,7 +64,7 @@ FILE.1, FILE.2, and so on.
 of a recording.
 
 Exit status: 0 success, also if interrupted while recording; 1 the cluster cannot be read, or the file cannot be written
-or read; 2 wrong usage; 3 part of the recording cannot be read (--check); 130 or 143 interrupted or terminated before
+or read; 2 usage error; 3 part of the recording cannot be read (--check); 130 or 143 interrupted or terminated before
 anything was recorded.`,
 		Example: "  dovetail record --out week.zst --for 168h\n" +
 			"  dovetail record --out week.zst --anonymize\n" +
@@ -237,7 +238,7 @@ func checkRecording(w io.Writer, path string) error {
 	}
 	const second = "2006-01-02 15:04:05"
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s to %s UTC, %s in %d files\n", path, report.From.Format(second), report.To.Format(second), sizeText(report.Bytes), report.Files)
+	fmt.Fprintf(&b, "%s: %s to %s UTC, %s in %s\n", path, report.From.Format(second), report.To.Format(second), sizeText(report.Bytes), model.Count(report.Files, "file"))
 	fmt.Fprintf(&b, "Format version %d, by dovetail %s; names %s\n", report.Header.Version, report.Header.Program, map[bool]string{true: "kept", false: "anonymized"}[report.Header.Key == ""])
 	for _, g := range report.Gaps {
 		fmt.Fprintf(&b, "Nothing was recorded from %s to %s\n", g.From.Format(second), g.To.Format(second))

@@ -40,12 +40,39 @@ type replayFlags struct {
 	files   []string
 	compare string
 	failIf  string
-	boot    time.Duration
+	boot    bootFlag
 	pace    time.Duration
 	check   bool
 	priceFlags
 	output, scheduler, html, trace string
 }
+
+// bootFlag is the value of --boot: a duration of 0 or more, or unset.
+type bootFlag struct {
+	d   time.Duration
+	set bool
+}
+
+// String implements pflag.Value. It returns "" if the flag is unset, so that the help shows no default.
+func (f *bootFlag) String() string {
+	if !f.set {
+		return ""
+	}
+	return f.d.String()
+}
+
+// Set implements pflag.Value. It returns an error if s is not a duration of 0 or more.
+func (f *bootFlag) Set(s string) error {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return errors.New("need a duration of 0 or more, for example 40s")
+	}
+	f.d, f.set = d, true
+	return nil
+}
+
+// Type implements pflag.Value.
+func (f *bootFlag) Type() string { return "duration" }
 
 func replayCommand() *cobra.Command {
 	f := replayFlags{}
@@ -63,7 +90,7 @@ recording is replayed with its own NodePools.
 Startup times of nodes are those recorded for their NodePool, unless --boot is set. Recorded interruptions hit a node of
 the same instance type, zone and capacity type. docs/REPLAY.md lists what is modelled, and what is not.
 
-Exit status: 0 done, 1 invalid input or --fail-if is true, 2 wrong usage, 130 or 143 interrupted or
+Exit status: 0 done, 1 invalid input or --fail-if is true, 2 usage error, 130 or 143 interrupted or
 terminated. An interrupted replay prints a partial result.`,
 		Example: "  dovetail replay week.zst\n" +
 			"  dovetail replay week.zst -f nodepools/ --fail-if 'dollars > 1.05 * current || waiting.p99 > 120s'\n" +
@@ -82,7 +109,7 @@ terminated. An interrupted replay prints a partial result.`,
 	g.StringVar(&f.trace, "trace", "", "Read FILE as a public trace in this format: "+strings.Join(recording.TraceFormats(), " or ")+" (docs/REPLAY.md#traces). Needs -f")
 	g.StringVar(&f.compare, "compare", "", "Also replay with the recording's own NodePools. Supported value: current")
 	g.StringVar(&f.failIf, "fail-if", "", "Exit with status 1 if this CEL expression is true for a replay of -f, for example 'dollars > 1.05 * current || waiting.p99 > 120s' (docs/REPLAY.md#as-a-gate)")
-	g.DurationVar(&f.boot, "boot", -1, "Time from the launch of a node until it is Ready. A negative duration means recorded times")
+	g.Var(&f.boot, "boot", "Time from the launch of a node until it is Ready, for example 40s. If unset, the recorded times")
 	g.DurationVar(&f.pace, "pace", 0, "Minimum time between decisions while only pods on existing nodes change. For large recordings, 30s is faster. 0 means the controller's own pace")
 	g.BoolVar(&f.check, "check-decisions", false, "Also repeat each decision on the recorded cluster state, and compare it with Dovetail's recorded decision (docs/REPLAY.md#accuracy)")
 	f.priceFlags.add(g, catalogUsage)
@@ -369,8 +396,8 @@ func (in *replayInput) variant(ctx context.Context, f replayFlags, col replayCol
 		return nil, nil, err
 	}
 	v.Types, v.Policy, v.Pace = in.types, decide.DefaultPolicy(), f.pace
-	if f.boot >= 0 {
-		v.Boot = f.boot
+	if f.boot.set {
+		v.Boot = f.boot.d
 	}
 	return v, append(assumed, offers.unknown...), nil
 }

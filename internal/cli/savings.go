@@ -74,7 +74,7 @@ days, then per day. 'dovetail history' shows the individual decisions of the las
 
 ` + reachHelp + `
 
-Exit status: 0 success, 1 no controller can be reached or it has not loaded its savings data yet, 2 wrong usage, 130 or 143
+Exit status: 0 success, 1 no controller can be reached or it has not loaded its savings data yet, 2 usage error, 130 or 143
 interrupted or terminated.`,
 		Example: "  dovetail savings\n  dovetail savings --since 30d -o json | jq '.causes'",
 		Args: func(_ *cobra.Command, args []string) error {

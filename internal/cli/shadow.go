@@ -42,7 +42,7 @@ The comparison is lost when the controller restarts.
 
 ` + reachHelp + `
 
-Exit status: 0 success, 1 no controller can be reached or it is not in shadow mode, 2 wrong usage, 130 or 143 interrupted or
+Exit status: 0 success, 1 no controller can be reached or it is not in shadow mode, 2 usage error, 130 or 143 interrupted or
 terminated.`,
 		Example: "  dovetail shadow\n  dovetail shadow --output json",
 		Args:    noArgs,

@@ -50,7 +50,7 @@ uses the default AWS credentials, or for Cluster API --management-kubeconfig.
 
 'dovetail release' reverses a takeover.
 
-Exit status: 0 done (with --dry-run: possible), 1 prevented, 2 wrong usage.`,
+Exit status: 0 done (with --dry-run: possible), 1 not possible or failed, 2 usage error.`,
 		Example: "  dovetail takeover --pool batch --dry-run\n  dovetail takeover --pool batch\n  dovetail takeover --all\n  dovetail takeover --group eks-web --dry-run",
 	}, false)
 }
@@ -67,7 +67,7 @@ With --group NAME, returns a node group to Cluster Autoscaler, with all groups o
 progress are completed first. Then Dovetail's NodeClaims, taints, labels, finalizers and tags are removed; instances and pods
 stay.
 
-Exit status: 0 done (with --dry-run: possible), 1 prevented, 2 wrong usage.`,
+Exit status: 0 done (with --dry-run: possible), 1 not possible or failed, 2 usage error.`,
 		Example: "  kubectl -n kube-system scale deployment karpenter --replicas=0\n  dovetail release --pool batch\n" +
 			"  kubectl -n kube-system scale deployment karpenter --replicas=2",
 	}, true)

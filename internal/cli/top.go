@@ -53,7 +53,7 @@ otherwise from the NodeClaim (price at launch), otherwise unknown.
 
 Without a terminal, and with --once or -o json, the command prints one snapshot. NO_COLOR=1 disables colors.
 
-Exit status: 0 success, 1 there is no cluster or its nodes cannot be read, 2 wrong usage, 130 or 143 interrupted or terminated.`,
+Exit status: 0 success, 1 there is no cluster or its nodes cannot be read, 2 usage error, 130 or 143 interrupted or terminated.`,
 		Example: "  dovetail top\n" +
 			"  dovetail top --once --sort=-$/h --filter spot\n" +
 			"  dovetail top -o json | jq .total.dollarsPerHour",

@@ -45,9 +45,9 @@ func uiCommand() *cobra.Command {
 explanations of objects, plans for pasted manifests, and the results of 'dovetail doctor', 'history', 'savings' and
 'headroom'. Works with any autoscaler. It needs a kubeconfig with read access, and changes nothing.
 
-The page is served on a loopback address only, with the rights of the kubeconfig, and loads nothing from other hosts.
+The page is served on a loopback address only, with the permissions of the kubeconfig, and loads nothing from other hosts.
 
-Exit status: 0 stopped by Ctrl-C, 1 the cluster cannot be reached or the address is in use, 2 wrong usage.`,
+Exit status: 0 stopped by Ctrl-C, 1 the cluster cannot be reached or the address is in use, 2 usage error.`,
 		Example: "  dovetail ui\n" +
 			"  dovetail ui --address 127.0.0.1:9000 --context production",
 		Args: noArgs,

@@ -48,7 +48,7 @@ help. For a deleted object, prints its decisions of the last week ('dovetail his
 
 ` + reachHelp + `
 
-Exit status: 0 success, 1 the object does not exist or no controller can be reached, 2 wrong usage, 130 or 143 interrupted or
+Exit status: 0 success, 1 the object does not exist or no controller can be reached, 2 usage error, 130 or 143 interrupted or
 terminated.`,
 		Example: "  dovetail why node/ip-10-0-1-2.ec2.internal\n  dovetail why -n shop pod/cart-7d4b9 -o yaml\n  dovetail why deployment/shop/cart\n  dovetail why pods --pending",
 		Args: func(_ *cobra.Command, args []string) error {

@@ -51,7 +51,7 @@ func bufferConditions(s *decide.BufferState) map[string]model.Condition {
 	if b.Limited.Status != "" {
 		out["LimitedByQuotas"] = b.Limited
 	} else if b.Status.Conditions["LimitedByQuotas"].Status == "True" {
-		out["LimitedByQuotas"] = model.Condition{Status: "False", Reason: "NoResourceQuotas", Message: "No ResourceQuota bounds the buffer."}
+		out["LimitedByQuotas"] = model.Condition{Status: "False", Reason: "NoResourceQuotas", Message: "No ResourceQuota applies to the buffer."}
 	}
 	return out
 }

@@ -60,7 +60,7 @@ func (c *Controller) keepGroupStatus(ctx context.Context) {
 			if ctx.Err() == nil && err.Error() != failed {
 				failed = err.Error()
 				namespace, name, _ := c.GroupStatus.StatusObject()
-				c.Log.Warn("the status of node groups can't be written, trying again; 'dovetail manifests --group-status' prints the missing rights, --write-status-configmap=false disables the status",
+				c.Log.Warn("the status of node groups can't be written, trying again; 'dovetail manifests --group-status' prints the missing permissions, --write-status-configmap=false disables the status",
 					"configmap", namespace+"/"+name, "error", failed)
 			}
 			continue

@@ -465,7 +465,7 @@ func (e *Eligibility) pdbBlockers(pool *model.NodePool, p *model.Pod, cause plan
 	pdbs := e.pdbsOf(p.Class)
 	switch {
 	case len(pdbs) == 0 || pool.KeepsDaemonPod(p, cause == plan.Empty) || model.Tolerated(DisruptedTaint, p.Class.Tolerations) || e.RollsOutFirst != nil && e.RollsOutFirst(p):
-	case len(pdbs) > 1: // the eviction API always refuses such a pod
+	case len(pdbs) > 1: // the eviction API rejects every eviction of it
 		names := make([]string, len(pdbs))
 		for i, b := range pdbs {
 			names[i] = b.Key()

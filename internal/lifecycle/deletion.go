@@ -196,7 +196,7 @@ func (w *deletion) isDelayed() bool {
 		return false
 	}
 	w.hold(w.Input, plan.Terminating, until, plan.Reason{Code: plan.DeletionDelayed, Subject: plan.ObjectOf("node", node), Detail: plan.OfDeletionDelayed{Annotation: key}})
-	w.setCondition(Terminating, "False", "DeletionDelayed", "annotation "+key+" of node "+node+" delays its deletion, until "+until.UTC().Format(time.RFC3339)+" at most")
+	w.setCondition(Terminating, "False", "DeletionDelayed", "annotation "+key+" of node "+node+" delays its deletion, until "+until.UTC().Format(time.RFC3339)+" at the latest")
 	w.lookAgainAt(until)
 	return true
 }

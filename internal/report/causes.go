@@ -17,13 +17,13 @@ type causeText struct {
 // causes are the texts of each cause of disruption. The sentence of a Reason with its details is in reason_node.go.
 var causes = map[plan.Code]causeText{
 	plan.Empty: {clause: "it is empty", evaluated: "evaluated because it is empty",
-		kept: "It is empty; why it is kept", keptInPool: "What keeps its empty nodes"},
+		kept: "Why it is kept although it is empty", keptInPool: "What keeps its empty nodes"},
 	plan.Underutilized: {clause: "its pods can run on other nodes at lower cost", evaluated: "evaluated for consolidation",
 		kept: "Why it is not consolidated", keptInPool: "What keeps its nodes from being consolidated"},
 	plan.Drifted: {clause: "it has drifted", evaluated: "evaluated because it has drifted",
-		kept: "It has drifted; why it is not replaced", keptInPool: "What keeps drifted nodes from being replaced", replaced: "drifted "},
+		kept: "Why it is not replaced although it has drifted", keptInPool: "What keeps drifted nodes from being replaced", replaced: "drifted "},
 	plan.Expired: {clause: "it has expired", evaluated: "evaluated because it has expired",
-		kept: "It has expired; why it is not replaced", replaced: "expired "},
+		kept: "Why it is not replaced although it has expired", replaced: "expired "},
 	plan.Unhealthy: {clause: "it is unhealthy", evaluated: "evaluated because it is unhealthy",
-		kept: "It is unhealthy; why it is not replaced"},
+		kept: "Why it is not replaced although it is unhealthy"},
 }

@@ -276,14 +276,13 @@ func doctorNotes(d *Doctor) (out []string) {
 		out = append(out, a.Name+" is running (lease "+a.Lease+").")
 	}
 	if n := len(d.SetAside); n > 0 {
-		out = append(out, model.Count(n, "pending pod")+" set aside, because no node can be launched for "+pick(n, "it", "them")+" now: "+fewNames(d.SetAside)+
-			". No figure includes "+pick(n, "it", "them")+".")
+		out = append(out, "Excluded from all figures: "+model.Count(n, "pending pod")+" for which no node can be launched now: "+fewNames(d.SetAside)+".")
 	}
 	for i := range d.Blocked {
 		f := &d.Blocked[i]
 		limits, left := limitsOf(f)
 		n := len(f.Others) + 1
-		out = append(out, "The figures keep to the "+pick(n, "limit", "limits")+" of "+limits+", which "+pick(n, "leaves ", "leave ")+left+" for replacements: raise "+pick(n, "it", "all of them")+" to save "+perMonth(f.SavingMicro)+" more.")
+		out = append(out, "The figures respect the "+pick(n, "limit", "limits")+" of "+limits+", which "+pick(n, "leaves ", "leave ")+left+" for replacements: raise "+pick(n, "it", "all of them")+" to save "+perMonth(f.SavingMicro)+" more.")
 	}
 	for _, p := range d.Paused {
 		out = append(out, doctorObject(p.Subject)+" allows no consolidation before "+p.Until.UTC().Format("2006-01-02 15:04:05")+" UTC ("+p.Field+"). The figures assume that the budget has ended.")

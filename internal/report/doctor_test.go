@@ -168,7 +168,7 @@ func TestDoctorTextHasNoCodes(t *testing.T) {
 	if err := DoctorText(&b, &d); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"its nodes are also held by do-not-disrupt pods", "1 more like these", "2 pods", "2 pending pods set aside, because no node can be launched for them now: a/b-1, a/b-2. No figure includes them."} {
+	for _, want := range []string{"its nodes are also held by do-not-disrupt pods", "1 more like these", "2 pods", "Excluded from all figures: 2 pending pods for which no node can be launched now: a/b-1, a/b-2."} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, &b)
 		}
@@ -191,7 +191,7 @@ func TestSeveralLimitsThatBlock(t *testing.T) {
 	d := Doctor{Report: &doctor.Report{Compared: doctor.Compared{Blocked: []doctor.Finding{f}}, Findings: []doctor.Finding{f}}}
 	d.Complete()
 	const limits = "limits of NodePool a (spec.limits.cpu, spec.limits.memory) and CapacityQuota all (spec.limits.resources.nodes)"
-	note := "The figures keep to the " + limits + ", which leave 0 and 3Gi and 1 for replacements: raise all of them to save $730 more."
+	note := "The figures respect the " + limits + ", which leave 0 and 3Gi and 1 for replacements: raise all of them to save $730 more."
 	if got := doctorNotes(&d); !slices.Contains(got, note) {
 		t.Errorf("notes %q, want %q", got, note)
 	}
@@ -203,7 +203,7 @@ func TestSeveralLimitsThatBlock(t *testing.T) {
 	}
 	f.Others = nil
 	d.Blocked = []doctor.Finding{f}
-	note = "The figures keep to the limit of NodePool a (spec.limits.cpu), which leaves 0 for replacements: raise it to save $730 more."
+	note = "The figures respect the limit of NodePool a (spec.limits.cpu), which leaves 0 for replacements: raise it to save $730 more."
 	if got := doctorNotes(&d); !slices.Contains(got, note) {
 		t.Errorf("notes %q, want %q", got, note)
 	}

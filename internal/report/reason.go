@@ -316,7 +316,7 @@ func sentence(r plan.Reason) string {
 		return "kube-scheduler doesn't place the pod on " + with("node ", plan.DetailOf[plan.OfMismatch](r).Node, "") + ", although the pod passes all of Dovetail's checks there"
 	case plan.BindingUnfit:
 		f := r.Fields()
-		return objectName(r.Subject) + " can't take the pod (kube-scheduler filter " + f.Key + "): " + with("required ", f.Want, ", ") + "found " + f.Have
+		return objectName(r.Subject) + " can't run the pod (kube-scheduler filter " + f.Key + "): " + with("required ", f.Want, ", ") + "found " + f.Have
 	case plan.BindingRefused:
 		return "the API server refused the binding by Dovetail, so kube-scheduler binds the pod" + with(": ", said(r), "")
 	case plan.EvictionRefused:

@@ -91,7 +91,7 @@ func kept(r plan.Reason) string {
 		return "PodDisruptionBudget " + plan.DetailOf[plan.OfPDB](r).Name + " allows no disruption of " + object + " now"
 	case plan.SeveralPDBs:
 		d := plan.DetailOf[plan.OfSeveralPDBs](r)
-		return object + " is covered by " + strconv.Itoa(d.Count) + " PodDisruptionBudgets (" + listText(d.Names.Names(), 0) + "); the eviction API always refuses such a pod"
+		return object + " is covered by " + strconv.Itoa(d.Count) + " PodDisruptionBudgets (" + listText(d.Names.Names(), 0) + "); the eviction API rejects every eviction of it"
 	case plan.GangApart:
 		d := plan.DetailOf[plan.OfGangApart](r)
 		if d.Nodes < 2 {

@@ -103,7 +103,7 @@ const mostDisagreements = 20
 // ShadowText writes a report for people.
 func ShadowText(w io.Writer, s *Shadow) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "Watched for %s, from %s to %s.\n", s.To.Sub(s.From).Round(time.Second), s.From.UTC().Format(time.RFC3339), s.To.UTC().Format(time.RFC3339))
+	fmt.Fprintf(&b, "Compared for %s, from %s to %s.\n", s.To.Sub(s.From).Round(time.Second), s.From.UTC().Format(time.RFC3339), s.To.UTC().Format(time.RFC3339))
 	if len(s.Others) > 0 {
 		fmt.Fprintf(&b, "Other autoscalers: %s.\n", strings.Join(s.Others, "; "))
 	} else {
@@ -114,12 +114,12 @@ func ShadowText(w io.Writer, s *Shadow) error {
 	if p.Sooner+p.Same+p.Later > 0 {
 		fmt.Fprintf(&b, "  would have run sooner with Dovetail: %d", p.Sooner)
 		if p.Sooner > 0 {
-			fmt.Fprintf(&b, ", by %.1f s in the median", p.MedianSeconds)
+			fmt.Fprintf(&b, ", by a median of %.1f s", p.MedianSeconds)
 		}
 		fmt.Fprintf(&b, "\n  at the same time: %d, later: %d\n", p.Same, p.Later)
 	}
 	c := s.Cost
-	fmt.Fprintf(&b, "\nCost over the time watched: $%.4f, with Dovetail $%.4f%s\n", c.PaidUSD, c.DovetailUSD, saved(c.PaidUSD, c.DovetailUSD))
+	fmt.Fprintf(&b, "\nCost in this period: $%.4f, with Dovetail $%.4f%s\n", c.PaidUSD, c.DovetailUSD, saved(c.PaidUSD, c.DovetailUSD))
 	fmt.Fprintf(&b, "  now: $%.4f/h, with Dovetail $%.4f/h%s\n", c.PaidUSDPerHour, c.DovetailUSDPerHour, saved(c.PaidUSDPerHour, c.DovetailUSDPerHour))
 	if c.LaunchedUSDPerHour > 0 || c.WouldLaunchUSDPerHour > 0 {
 		fmt.Fprintf(&b, "  nodes launched for the same pods: $%.4f/h, Dovetail's $%.4f/h\n", c.LaunchedUSDPerHour, c.WouldLaunchUSDPerHour)

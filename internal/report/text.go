@@ -130,7 +130,7 @@ func (t *text) launch() {
 	table.write(&t.b)
 	t.line("")
 	if modelled {
-		t.line("~ marks an estimated spot price; AWS publishes none.")
+		t.line("~ marks an estimated spot price: the price data contains none.")
 		t.line("")
 	}
 }

@@ -44,7 +44,7 @@ func stepText(x *plan.Step) string {
 	case plan.Demand:
 		return "it has been waiting for Dovetail's next decision"
 	case plan.Scheduling:
-		return "it has been waiting for kube-scheduler, and fits an existing node,"
+		return "it fits an existing node, and has been waiting for kube-scheduler"
 	case plan.PodsEnding:
 		return "it has been waiting for the capacity of pods that are being deleted"
 	case plan.Launching:

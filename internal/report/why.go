@@ -311,9 +311,9 @@ func way(subject string, w *plan.Way) string {
 // startsText says how many of the pods that wait for the same reason a way starts.
 func startsText(w *plan.Way) string {
 	if w.Starts == w.Waiting {
-		return fmt.Sprintf("all %d pods that wait for this reason", w.Waiting)
+		return fmt.Sprintf("all %d pods that are pending for this reason", w.Waiting)
 	}
-	return fmt.Sprintf("%d of the %s that wait for this reason", w.Starts, model.Count(w.Waiting, "pod"))
+	return fmt.Sprintf("%d of the %s that are pending for this reason", w.Starts, model.Count(w.Waiting, "pod"))
 }
 
 // nodesOf names the nodes that an alternative for a subject is about, and their pods.

@@ -122,7 +122,7 @@ func TestRecord(t *testing.T) {
 	// Without rights it says which are missing, and leaves no file.
 	other := filepath.Join(t.TempDir(), "none.zst")
 	nobody := e.record("nobody", other)
-	if err := nobody.cmd.Wait(); err == nil || !strings.Contains(nobody.log.String(), "no right to list and watch nodes in all namespaces; bind a ClusterRole with it") {
+	if err := nobody.cmd.Wait(); err == nil || !strings.Contains(nobody.log.String(), "no permission to list and watch nodes in all namespaces; bind a ClusterRole that grants it") {
 		t.Errorf("without rights: %v, it said:\n%s", err, nobody.log.String())
 	}
 	if _, err := record.Read(other, record.Visitor{}); err == nil {

@@ -230,7 +230,7 @@ func (c *Client) Logging(ctx context.Context) context.Context {
 type warnings struct{ c *Client }
 
 func (w warnings) HandleWarningHeaderWithContext(_ context.Context, _ int, _, text string) {
-	w.c.Log.Debug("API server warns", "server", w.c.Address, "warning", text)
+	w.c.Log.Debug("API server warning", "server", w.c.Address, "warning", text)
 }
 
 // restClient talks protobuf for built-in kinds; the kinds of CRDs have JSON only.

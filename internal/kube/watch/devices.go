@@ -106,7 +106,7 @@ func (w *watcher) awaitDevices(ctx context.Context) {
 				return
 			}
 			d.SetMissing("")
-			w.c.Log.Info("the API server's devices are read now", "server", w.c.Address)
+			w.c.Log.Info("dynamic resource allocation is available: devices are counted", "server", w.c.Address)
 		}
 	}
 }

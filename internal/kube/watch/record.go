@@ -66,7 +66,7 @@ func ReadRecordable(ctx context.Context, c *client.Client) (*Recordable, error) 
 		case may:
 			out.kinds, out.Kinds = append(out.kinds, k), append(out.Kinds, k.kind)
 		case k.kind == "Node" || k.kind == "Pod":
-			return nil, fmt.Errorf("API server %s: no right to list and watch %s in all namespaces; bind a ClusterRole with it, such as the one that 'dovetail manifests --mode shadow' prints",
+			return nil, fmt.Errorf("API server %s: no permission to list and watch %s in all namespaces; bind a ClusterRole that grants it, such as the one that 'dovetail manifests --mode shadow' prints",
 				c.Address, k.src.resource)
 		default:
 			out.Denied = append(out.Denied, k.kind)

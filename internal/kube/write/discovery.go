@@ -109,7 +109,7 @@ func (d *Discovery) syncGroups(ctx context.Context) error {
 		}
 		if text := strings.Join(w.Class.Spec.Options.Rules(), " "); text != d.said[name] {
 			d.said[name] = text
-			d.Log.Info("node group discovered; rules that keep its nodes and pods", "nodepool", name, "groups", w.Groups, "rules", text)
+			d.Log.Info("node group discovered, with rules that restrict node removal and eviction", "nodepool", name, "groups", w.Groups, "rules", text)
 		}
 		if ranked && w.Pool.Spec.Weight == nil && len(weights) > 0 {
 			why = append(why, strings.Join(w.Groups, ", ")+": no priority in ConfigMap "+d.Priorities+"/"+translate.PriorityConfigMap+" matches it: it is used last")

@@ -103,7 +103,7 @@ end, and 1 otherwise.`,
 	}
 	flags := command.Flags()
 	flags.DurationVar(&options.Boot, "boot", 8*time.Second, "Mean boot time: from the launch of a simulated instance until its node registers")
-	flags.DurationVar(&options.Pull, "pull", time.Second, "Mean time from binding a pod until it runs, with a variation of a fifth")
+	flags.DurationVar(&options.Pull, "pull", time.Second, "Mean time from binding a pod until it runs, varied by up to 20 %")
 	flags.StringVar(&options.Cloud, "cloud", plane.CloudKwok, "Cloud provider: kwok, or aws (EC2NodeClass on a simulated AWS)")
 	flags.StringVar(&source, "groups", "", "With --cloud aws: launch nodes in two Auto Scaling groups only, or with --groups=both in these and with an EC2NodeClass")
 	flags.Lookup("groups").NoOptDefVal = string(demo.Groups)

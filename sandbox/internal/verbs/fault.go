@@ -25,9 +25,9 @@ func newFault(resolve func() (plane.Dir, error)) *cobra.Command {
 	f := supervise.Fault{}
 	command := &cobra.Command{
 		Use:   "fault kill|stop|slow COMPONENT...",
-		Short: "Kill, stop or slow components of the sandbox for a while",
-		Long: `Disturb one or more components for a while, and wait until each passes its
-health check again. "status" lists the names of the components.
+		Short: "Kill, stop or slow down components of the sandbox for a limited time",
+		Long: `Inject a fault into one or more components for a limited time, and wait until
+each passes its health check again. "status" lists the names of the components.
 
   kill  SIGKILL; started again after --for
   stop  SIGSTOP, and SIGCONT after --for: connections stay open without answers
@@ -35,9 +35,9 @@ health check again. "status" lists the names of the components.
         --share of the time
 
 kwok is restarted after a fault of etcd or kube-apiserver, because unlike
-kubelets it drops requests that fail meanwhile.
+a kubelet it does not retry requests that failed.
 
-Ctrl-C ends a stop or a slow at once.`,
+Ctrl-C ends a "stop" or "slow" fault immediately.`,
 		Example: `  dovetail-sandbox fault kill kube-controller-manager --for 10s
   dovetail-sandbox fault stop kube-apiserver etcd --for 40s
   dovetail-sandbox fault slow machines --for 20s --share 0.05`,

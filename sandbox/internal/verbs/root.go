@@ -59,7 +59,7 @@ Everything listens on 127.0.0.1 and is written below one directory:
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.PersistentFlags().StringVar(&dir, "dir", "", "Directory of the sandbox. Default: see above")
+	root.PersistentFlags().StringVar(&dir, "dir", "", "Directory of the sandbox. Default: see 'dovetail-sandbox --help'")
 	resolve := func() (plane.Dir, error) { return resolveDir(dir) }
 	root.AddCommand(newUp(resolve), newDown(resolve), newStatus(resolve), newFault(resolve), newSupervise(resolve))
 	root.AddCommand(newDemo(func() (plane.Dir, bool, error) { return resolveDemo(dir) }))
@@ -67,13 +67,13 @@ Everything listens on 127.0.0.1 and is written below one directory:
 	// these entries are for the help page.
 	root.AddCommand(
 		&cobra.Command{
-			Use: "kubectl ...", Short: "kubectl, talking to the sandbox", DisableFlagParsing: true,
+			Use: "kubectl ...", Short: "Run kubectl against the sandbox", DisableFlagParsing: true,
 			Run: func(*cobra.Command, []string) {},
 		},
 	)
 	for _, name := range []string{plane.Etcd, plane.APIServer, plane.ControllerManager, plane.Scheduler, plane.Kwok, plane.Machines} {
 		root.AddCommand(&cobra.Command{
-			Use: name + " ...", Short: name + " itself, with its own flags", DisableFlagParsing: true,
+			Use: name + " ...", Short: "Run " + name + ", with its own flags", DisableFlagParsing: true,
 			Run: func(*cobra.Command, []string) {},
 		})
 	}

@@ -49,8 +49,8 @@ func newUp(resolve func() (plane.Dir, error)) *cobra.Command {
 		Use:   "up",
 		Short: "Start the sandbox, and Dovetail in it",
 		Long: `Start the control plane, apply Dovetail's manifests, and start the simulated
-cloud and Dovetail's controller. It returns when all of them answer, and leaves
-them running; "down" stops them. Ctrl-C while it starts stops everything.
+cloud and Dovetail's controller. The command returns when all are ready, and
+leaves them running; "down" stops them. Ctrl-C during startup stops everything.
 
 A sandbox that was stopped with "down --keep" starts with its previous data.`,
 		Example: `  # a cluster that Dovetail scales, with machines that boot as slowly as real ones
@@ -98,16 +98,16 @@ A sandbox that was stopped with "down --keep" starts with its previous data.`,
 	flags := command.Flags()
 	flags.BoolVar(&options.NoAutoscaler, "no-autoscaler", false, "Do not start Dovetail's controller. Its manifests are applied")
 	flags.DurationVar(&options.Boot, "boot", 35*time.Second, "Mean boot time: from the launch of a simulated instance until its node registers")
-	flags.DurationVar(&options.Pull, "pull", 3*time.Second, "Mean time from binding a pod until it runs, with a variation of a fifth")
+	flags.DurationVar(&options.Pull, "pull", 3*time.Second, "Mean time from binding a pod until it runs, varied by up to 20 %")
 	flags.StringVar(&options.Catalog, "catalog", "", "File with instance types and prices of the simulated cloud. Default: EC2 us-east-1")
 	flags.StringVar(&options.Base, "base", "", "Instance type of one additional node that Dovetail does not manage, for example m5.large")
-	flags.Int64Var(&options.Seed, "seed", 1, "Seed of random boot and pull times")
+	flags.Int64Var(&options.Seed, "seed", 1, "Seed for random boot and pull times")
 	flags.StringVar(&options.Cloud, "cloud", plane.CloudKwok, "Cloud provider: kwok (KWOKNodeClass), or aws (EC2NodeClass on a simulated AWS)")
 	flags.StringVar(&options.Groups, "groups", "", `With --cloud aws: create two Auto Scaling groups, which the controller discovers by
 tags k8s.io/cluster-autoscaler/enabled and .../sandbox. --groups=FILE creates the
 groups of a YAML list, in the format of sandbox/internal/plane/groups.yaml`)
 	flags.Lookup("groups").NoOptDefVal = plane.OwnGroups
-	flags.IntVar(&options.Replicas, "replicas", 1, "Number of controllers. More than one use leader election")
+	flags.IntVar(&options.Replicas, "replicas", 1, "Number of controller replicas. With more than one, leader election is enabled")
 	flags.IntVar(&options.ManagerQPS, "controller-manager-qps", plane.FastManager, "Maximum requests per second of kube-controller-manager. Its own default is 20:\na Deployment of 1,000 pods is then created in 48 s")
 	flags.StringVar(&options.Dovetail, "dovetail", "", "Path of the dovetail binary. Default: in the directory of this binary")
 	flags.StringVar(&controllerFlags, "controller-flags", "", "Additional flags of the controller, separated by spaces")

@@ -310,7 +310,7 @@ type groupMembers struct {
 func (gs *scaler) readMembers(ctx context.Context, group string) groupMembers {
 	ids, err := gs.reader.memberIDs(ctx, group)
 	if err != nil {
-		gs.aws.Log.Warn("group members without a NodeClaim do not get one now: the group can't be read", "group", group, "error", awsapi.ReadableError(err))
+		gs.aws.Log.Warn("no NodeClaims are created for existing group members now: the group can't be read", "group", group, "error", awsapi.ReadableError(err))
 	}
 	if len(ids) == 0 {
 		return groupMembers{}
@@ -324,7 +324,7 @@ func (gs *scaler) readMembers(ctx context.Context, group string) groupMembers {
 func (gs *scaler) isReplacing(ctx context.Context, group string) bool {
 	status, err := gs.reader.currentReplacementStatus(ctx, group, gs.registry.tagsOf(group))
 	if err != nil {
-		gs.aws.Log.Warn("group members without a NodeClaim may not get one now: instance refreshes of the group can't be read", "group", group, "error", awsapi.ReadableError(err))
+		gs.aws.Log.Warn("no NodeClaims are created for existing group members now: instance refreshes of the group can't be read", "group", group, "error", awsapi.ReadableError(err))
 		return true
 	}
 	return status != ""

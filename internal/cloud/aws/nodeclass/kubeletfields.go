@@ -61,9 +61,9 @@ func decodeKubeletField(config *kubeletv1beta1.KubeletConfiguration, name string
 		return nil
 	}
 	if like := kubeletFieldLike(name); like != "" {
-		return fmt.Errorf("spec.kubelet.%s: no field of the kubelet's configuration; write it %s", name, like)
+		return fmt.Errorf("spec.kubelet.%s: not a field of KubeletConfiguration; write it %s", name, like)
 	}
-	return fmt.Errorf("spec.kubelet.%s: no field of the kubelet's configuration (%w)", name, unknown[0])
+	return fmt.Errorf("spec.kubelet.%s: not a field of KubeletConfiguration (%w)", name, unknown[0])
 }
 
 // kubeletFieldLike returns the field of the kubelet's configuration that differs from a name in the case of letters alone; empty: there is none.

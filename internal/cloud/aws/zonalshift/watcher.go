@@ -154,7 +154,7 @@ func (w *Watcher) update(ctx context.Context) time.Duration {
 		}
 		w.warn(err)
 		if !known && w.failed == maxFailures && !w.IsKnown() {
-			w.aws.Log.Warn("zonal shifts could not be read; Dovetail continues without them, and instances that EC2 does not list count as terminated", "attempts", maxFailures)
+			w.aws.Log.Warn("zonal shifts could not be read: assuming none; instances that EC2 does not list are treated as terminated", "attempts", maxFailures)
 			known = true
 		}
 	}
