@@ -7,7 +7,8 @@
 // below contains only the rules for these; all other rules are markers. The command changes files in the given directory and is
 // idempotent. A path that is not in a schema is an error, so that a renamed field cannot lose its rules.
 //
-// From the root of the repository, both steps (`make gen`):
+// The command changes the files in the given directory, and is idempotent. A path that is not in a schema is an
+// error, so that a renamed field cannot lose its rules. Both steps, from the root of the repository (`make gen`):
 //
 //	go tool -modfile=go.tools.mod controller-gen object:headerFile=api/gen/header.txt crd paths=./api/... output:crd:dir=charts/dovetail/crds
 //	go run ./api/gen charts/dovetail/crds

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command dovetail is the node autoscaler and its tools: parse, wire, run. Nothing else is here; start reading at internal/cli.
+// Command dovetail is the node autoscaler and its command-line tools. internal/cli contains all commands.
 package main
 
 import (

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package access decides who may look at what a controller serves.
+// Package access authenticates and authorizes HTTP requests to the controller.
 //
-// A Gate lets a request through whose bearer token the API server knows and allows the path (TokenReview and
-// SubjectAccessReview, by a Reviewer). A browser, which sends no header of its own accord, signs in once and keeps the token
-// in a cookie. Reviews and answers are remembered for seconds, in bounded number.
+// A Gate accepts a request if the API server authenticates its bearer token and allows the path (TokenReview and
+// SubjectAccessReview, through a Reviewer). A browser, which cannot set the header, signs in once; a cookie then
+// holds the token. Reviews are cached for seconds, and the number of cached reviews is limited.
 //
-// It never stores a token: only its hash is remembered. Start reading at Gate.
+// The package never stores a token, only its hash. Start reading at Gate.
 package access

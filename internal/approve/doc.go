@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package approve decides, and has verify approve of what was decided: the controller, shadow mode and `dovetail plan`
-// get their plans here.
+// Package approve makes decisions that pass verification. The controller, shadow mode and `dovetail plan` use it.
 //
-// A part of a plan that verify refuses is left out by the smallest unit that explains it: a pod, the pods of a NodeClaim
-// or of a node, a NodePool, a disruption command. The rest is decided again in the same step and must pass in turn, at
-// most maxRounds times. What was left out is withheld by decide for a while, which its Memory keeps. If deciding panics, the
-// NodePool or the pods that bring it about are found by leaving out parts, and are withheld too.
+// If verify rejects a part of a plan, the package drops the smallest unit that explains the violation: a pod, the
+// pods of a NodeClaim or of a node, a NodePool, or a disruption command. It then repeats the decision without that
+// unit in the same step, at most maxRounds times, and verifies it again. decide withholds the dropped units for a
+// while, which its Memory records. If a decision panics, the package finds the NodePool or the pods that cause the
+// panic by leaving out parts, and withholds those too.
 //
-// It is pure, as decide and verify are. It never repairs a plan and never carries one out.
-//
-// Start reading at Step.
+// It is pure, like decide and verify, and never repairs or carries out a plan. Start reading at Step.
 package approve

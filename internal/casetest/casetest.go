@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package casetest runs text cases, tests that can be read without Go (Run), and drawn ones, of which a soak runs more (Drawn). It knows their
-// form, and nothing of what is in them; it is for tests alone.
+// Package casetest runs text cases, which reviewers can read without knowing Go (Run), and randomized tests, of which
+// soak tests run more (Drawn). It does not interpret the content of cases. Only tests import it.
 package casetest
 
 import (

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package cluster answers what one Snapshot says of itself: which nodes, claims and instances of the cloud belong together,
-// which object has a name, which kind of slot a pod takes, which capacity a claim holds for pods, which disruption commands are
-// under way, which machines are interrupted, and which claims and nodes are evaluated because something about
-// them may have changed. It is computed once per Snapshot, and parts that still hold are taken over from the Snapshot before.
+// Package cluster derives the facts of one Snapshot: links between nodes, NodeClaims and instances, objects by name,
+// the slot kind of each pod, the capacity that NodeClaims reserve for pods, running disruption commands, interrupted
+// instances, and the NodeClaims and nodes to evaluate because something about them may have changed.
 //
-// It decides nothing and knows no rule: what should be done about any of it is decide's. A View is not written to by those who ask.
-// A Reservation is filled by the stage that gives slots to pods, and read by all stages after it.
-//
-// Start reading at View.
+// The facts are computed once per Snapshot; parts that have not changed are reused from the previous View. The
+// package contains no rules and makes no decisions. A View is read-only, except that the stage that assigns slots
+// fills its Reservation before later stages read it. Start reading at View.
 package cluster
 
 import (

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package controller is the loop: gather changes, decide, verify, act, record.
+// Package controller is the control loop: collect changes, decide, verify, act, record.
 //
-// One goroutine, Run's, owns the State and alone decides; calls run in goroutines of their own (startCall) and hand what
-// came of them back to the loop as changes (Emit). record.Recorder tells people, callLanes bound how many calls are under way,
-// passiveMode holds while another autoscaler is live; offerings, nodeClasses, instanceLister, driftChecker,
-// capacityTeacher, launcher and interruptionListener each see to one thing that the provider is asked.
+// One goroutine, Run's, owns the State and makes the decisions. Calls run in their own goroutines (startCall) and
+// return their results to the loop as changes (Emit). record.Recorder reports decisions, callLanes limits the calls
+// in flight, and passiveMode applies while another autoscaler is running. offerings, nodeClasses, instanceLister,
+// driftChecker, capacityTeacher, launcher and interruptionListener each make one kind of request to the provider.
 //
-// What holds:
-//   - A slow call delays only itself: calls that may hang together have a lane of their own.
-//   - An action is recorded in State before its call is made, and stays in flight until the watch has shown its effect.
-//   - No part of a plan is done that verify refuses (package approve).
-//   - Fields of Controller are the loop's alone, but for atomics and channels.
+// Invariants:
 //
-// It never talks to Kubernetes or a cloud by itself: Cluster and cloud.Provider are handed in. It decides nothing that
-// decide could. It holds the only wall-clock limits outside the edges.
+//   - A slow call delays nothing else: calls that may hang together have a lane of their own.
+//   - An action is recorded in State before its call is made, and stays in flight until the watch shows its effect.
+//   - No part of a plan that verify rejects is carried out (package approve).
+//   - Fields of Controller are used by the loop's goroutine only, except for atomics and channels.
 //
-// Start reading at Run, then runStep and beginAction.
+// It accesses Kubernetes and the cloud only through Cluster and cloud.Provider. It makes no decision that decide
+// could make, and is the only package besides the clients that has wall-clock limits. Start reading at Run, then
+// runStep and beginAction.
 package controller
 
 import (

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package convert turns the flags and node groups of a Cluster Autoscaler into NodePools and NodeGroupClasses, and says of every flag, tag and
-// annotation what became of it. It asks no cluster and no cloud: an Input is what somebody has read. Start reading at Conversion.
+// Package convert converts the flags and node groups of a Cluster Autoscaler to NodePools and NodeGroupClasses, and
+// reports the result for every flag, tag and annotation.
+//
+// It reads neither a cluster nor a cloud: an Input contains everything. Start reading at Conversion.
 package convert
 
 import (

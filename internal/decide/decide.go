@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package decide is one step of the whole: from a Snapshot, a Memory, an instant and a Policy to a Plan and the next
-// Memory.
+// Package decide makes one decision for the whole cluster: from a Snapshot, a Memory, a time and a Policy, it
+// computes a Plan and the next Memory. It combines lifecycle (the next step of each NodeClaim), demand (pods that
+// need a node, and pods with a planned node) and solve (what to launch).
 //
-// It composes lifecycle (each claim's next step), demand (which pods need a machine, which have one coming) and solve
-// (what to buy for the rest). It is a pure function: no clock, no I/O, no goroutine, no order of a map in an output.
-// Equal inputs give equal plans.
+// It is a pure function: it uses no clock, I/O or goroutine, and no output depends on map order. Equal inputs give
+// equal plans.
 //
-// Invariants: a pod with a slot on a machine that is coming is never bought for again; a limit is never exceeded,
-// claims whose creation is under way included; a claim's name says what it is for, so that making it twice makes it
-// once.
+// Invariants: no second node is launched for a pod with a slot on an upcoming node; limits are never exceeded,
+// including NodeClaims that are being created; the name of a NodeClaim is derived from its pool and pods, so creating
+// it twice has no further effect.
 //
-// Start reading at Step: its two lists of stages, readings and decisions, are the whole policy in order.
+// Start reading at Step. Its two lists of stages, readings and decisions, contain the whole policy in order.
 package decide
 
 import (

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package deletioncost computes pod deletion costs (controller.kubernetes.io/pod-deletion-cost), by which a ReplicaSet that is scaled down chooses the
-// pods to delete: those of nodes that are leaving first, then those of drifted nodes, then those of the nodes that are emptied with the fewest pods.
+// Package deletioncost computes pod deletion costs (controller.kubernetes.io/pod-deletion-cost), by which a
+// ReplicaSet that is scaled down selects the pods to delete: first pods on nodes that are being removed, then pods on
+// drifted nodes, then pods on the nodes that become empty with the fewest deletions.
 //
-// It writes nothing. What was written earlier is read from the pods: every value of ours is repeated in model.AnnotationDeletionCost, and a pod
-// whose value differs from that has one of its user's, which is never changed. What holds:
-//   - The cost of a node's pods depends on that node, not on its rank among others, so a change of one node costs writes for its own pods only. Others matter
-//     only to whether it has costs: a scale-down can empty it if each of its ReplicaSets has pods on others too.
-//   - While nothing changes, every node has its costs after a bounded number of steps, and nothing is written then.
-//   - No node waits for others that change, or whose pods can't be written, again and again.
+// It writes nothing. Earlier values are read from the pods: Dovetail repeats each value in
+// model.AnnotationDeletionCost, and a pod whose value differs from that annotation has a value set by its user, which
+// is never changed.
+//
+// Invariants:
+//
+//   - The cost of a node's pods depends on that node, not on its rank, so a change of one node writes only its own
+//     pods. Other nodes only determine whether it has costs at all: a scale-down can empty it only if each of its
+//     ReplicaSets has pods elsewhere too.
+//   - While nothing changes, all nodes have their costs after a bounded number of steps, and nothing more is written.
+//   - No node waits for other nodes that change repeatedly, or whose pods cannot be written.
 //
 // Start reading at Planner.Plan.
 package deletioncost

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package devices turns the devices of dynamic resource allocation (resource.k8s.io/v1) into counted resources: amounts that pods request and
-// nodes have, in the manner of extended resources. Amounts are exact: the allocator that kube-scheduler uses finds devices for a group of pods
-// on a node if and only if the node has the amounts that they request. Pods whose requests can't be counted together are kept on different nodes, and
-// requests that can't be counted at all are refused with a reason.
+// Package devices converts the devices of dynamic resource allocation (resource.k8s.io/v1) to counted resources,
+// which pods request and nodes have like extended resources.
 //
-// The package watches nothing and writes nothing. Start reading at Book; layout.go has the rule by which requests become resources.
+// The amounts are exact: kube-scheduler's allocator finds devices for a group of pods on a node if and only if the
+// node has the requested amounts. Pods whose requests cannot be counted together are placed on different nodes.
+// Requests that cannot be counted at all are refused with a reason.
+//
+// The package neither watches nor writes. Start reading at Book. layout.go defines how requests become resources.
 package devices
 
 import (

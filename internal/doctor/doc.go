@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package doctor examines a cluster: what its nodes cost, what they could cost at least, and what stands between.
+// Package doctor examines a cluster: the cost of its nodes, its minimum cost, and what explains the difference. It
+// takes a Snapshot and returns findings as typed data, which report renders. The cost of a blocker is the difference
+// to a decision for the same cluster without it.
 //
-// A Snapshot goes in and findings come out, as typed data; report writes them for people. What a blocker costs is found
-// by asking decide for the same cluster without it. The package reads no API server and no clock, and changes nothing.
+// The package reads no API server and no clock, and changes nothing.
 //
-// Invariants: LeastMicro <= RepackedMicro <= ConsolidatedMicro <= NowMicro. A finding names a change wherever one
-// exists, and after that change the same examination no longer makes the finding. Equal inputs give equal reports.
-//
-// Start reading at Examine.
+// Invariants: LeastMicro <= RepackedMicro <= ConsolidatedMicro <= NowMicro. If a change resolves a finding, the
+// finding names it, and the same examination after the change no longer has the finding. Equal inputs give equal
+// reports. Start reading at Examine.
 package doctor
 
 import (

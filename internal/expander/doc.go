@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package expander asks a program outside which of several node groups to grow, by the protocol of Cluster Autoscaler's gRPC
-// expander: method BestOptions of service grpcplugin.Expander, over TLS.
+// Package expander calls an external expander, which selects a node group among several: method BestOptions of
+// service grpcplugin.Expander in Cluster Autoscaler's gRPC protocol, over TLS.
 //
-// It decides nothing, keeps nothing and tries nothing twice: a call ends with its context. The message is written by hand,
-// and so is gRPC's framing on net/http's HTTP/2, since it is one call of three small messages; test/expander holds both
-// against a server that is generated from the published protocol. Start reading at Client.BestOptions.
+// It makes no decisions, keeps no state and never retries: a call ends with its context. Messages and gRPC framing
+// are written by hand on net/http's HTTP/2, because the protocol has one call with three small messages.
+// test/expander compares both with a server generated from the published protocol. Start reading at
+// Client.BestOptions.
 package expander

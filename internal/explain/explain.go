@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package explain says how an object of a cluster stands now, what blocks what might become of it, what the alternatives
-// would cost, and what would have to change.
+// Package explain explains the state of an object: what blocks its next steps, what the alternatives would cost, and
+// which changes would help.
 //
-// It decides nothing and changes nothing. Everything that it says of a change it knows from making the change in a copy of
-// the Snapshot (Apply) and asking decide again (decide.Standing, decide.WhatIf).
-//
-// Start reading at Why.
+// It makes no decisions and changes nothing. Every statement about a change is verified: the change is applied to a
+// copy of the Snapshot (Apply), and decide runs on the copy (decide.Standing, decide.WhatIf). Start reading at Why.
 package explain
 
 import (

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package headroom works out what a Headroom holds ahead of demand: for how many pods of which workload room is wanted
-// now, why, what it costs, and what came of it.
+// Package headroom computes the capacity that a Headroom holds ahead of demand: for how many pods of which workload,
+// why, at what cost, and with which results.
 //
-// A Spec is what a person wrote. Compile reads its calendar and says what is wrong with it, each Problem with field,
-// value and remedy. Decide takes a compiled Headroom, the time that nodes take to become Ready, its workloads with
-// their demand and history, and a Memory, and returns the Holds, figures for the status, events, the next Memory and
-// when to look again.
+// A Spec is the parsed spec of a Headroom. Compile compiles its calendar and returns each Problem with field, value
+// and remedy. Decide takes a compiled Headroom, the startup time of nodes, its workloads with their demand and
+// history, and a Memory. It returns the Holds, the figures of the status, events, the next Memory, and when to
+// evaluate again.
 //
-// The package has no clock and no client; equal inputs give equal outputs. What holds:
-//   - limits are never exceeded, and where the price of a pod is not known a limit in dollars allows nothing;
-//   - outside of windows, of the lead time before them, and of what is learned, nothing is held;
-//   - a Headroom with a Problem holds nothing.
+// The package uses no clock and no client; equal inputs give equal outputs.
 //
-// Money is in micro-dollars an hour, demand in replicas, and minutes for forecasts are counted since 1970 in UTC.
+// Invariants:
 //
-// Start reading at Decide, then calendar.go.
+//   - Limits are never exceeded. If the price of a pod is unknown, a limit in dollars allows nothing.
+//   - Outside of windows, their lead times, and forecast demand, no capacity is held.
+//   - A Headroom with a Problem holds nothing.
+//
+// Money is in micro-dollars per hour, demand in replicas; minutes are counted since 1970 in UTC. Start reading at
+// Decide, then calendar.go.
 package headroom

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package ledger keeps what was decided and why: the last decisions, bounded in number, readable by anybody at any time.
+// Package ledger keeps recent decisions and their reasons, bounded in number, for concurrent readers.
 //
-// It never decides and never renders: entries hold typed reasons, report makes text of them. A Ledger is safe for concurrent use.
-// Start reading at Ledger.
+// It makes no decisions and renders nothing: entries hold typed reasons, which report renders. A Ledger is safe for
+// concurrent use. Start reading at Ledger.
 package ledger
 
 import (

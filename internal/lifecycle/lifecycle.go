@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package lifecycle decides one NodeClaim's next step: launch, register, initialize, release its reservation, expire,
-// drain, terminate.
+// Package lifecycle computes the next step of one NodeClaim: launch, register, initialize, end its reservation,
+// expire, drain, terminate.
 //
-// It looks at one claim, its node and its pods as they are now, and answers with the actions that bring it one step
-// on and with the time at which to look again. It keeps nothing between calls: a crash at any point is followed by
-// the same next step. It does no I/O and reads no clock.
+// It reads the current state of one NodeClaim, its node and its pods, and returns the actions of the next step and
+// the time of the next evaluation. It keeps no state between calls, so a crash at any point leads to the same next
+// step. It performs no I/O and reads no clock.
 //
-// The phases and their time limits are Karpenter's: 5 minutes to launch, 15 to register, a drain in four tiers, at
-// least 5 seconds between the disrupted taint and the termination of the instance. Cluster Autoscaler's are bands of
-// priorities in the drain, and annotations that delay the deletion of a drained node.
-//
-// Start reading at Next: it leads to stepLiveClaim (launch.go, node.go, status.go) or stepDeletion (deletion.go,
-// drain.go).
+// The phases and timeouts are Karpenter's: 5 minutes to launch, 15 minutes to register, a drain in four tiers, and at
+// least 5 seconds between the disrupted taint and the termination of the instance. Priority groups of a drain, and
+// annotations that delay the deletion of a drained node, follow Cluster Autoscaler. Start reading at Next, then
+// stepLiveClaim (launch.go, node.go, status.go) and stepDeletion (deletion.go, drain.go).
 package lifecycle
 
 import (

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package plan says what to do and why: actions, decisions about pods, and the reasons for both, as typed data. A sentence is
-// made of them in report, never here.
+// Package plan contains the output of a decision as typed data: actions, decisions about pods, and the reasons for
+// both. report turns them into sentences.
 //
-// It never does anything and never decides anything. Every Action is idempotent: its Key names the effect, and doing it twice is
-// doing it once (contract 4). Start reading at Plan.
+// It neither acts nor decides. Every Action is idempotent: its Key names the effect, and carrying it out twice has no
+// further effect (contract 4). Start reading at Plan.
 package plan
 
 import (

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package record writes and reads recordings of a cluster: a first snapshot of the objects that an autoscaler looks at, and every
-// change after it. docs/RECORD.md describes the format.
+// Package record writes and reads recordings of a cluster: an initial snapshot of the objects that an autoscaler
+// reads, and every later change. docs/RECORD.md describes the format.
 //
-// It keeps the fields listed in fields.txt and drops everything else, so that environment variables, arguments, commands and other
-// contents of users never reach a file. With an Anonymizer it replaces names by tokens, and keeps the relations between them.
+// It keeps only the fields listed in fields.txt, so environment variables, arguments, commands and similar user data
+// never reach a file. With an Anonymizer, it replaces names with tokens, and preserves references between objects.
 //
-// Invariants: what a Flush has written can be read after a crash at any later instant; a Reader never returns a line whose checksum
-// it has not verified. The package knows no Kubernetes client: objects arrive as values that encode to JSON.
-//
+// Invariants: data written by a Flush can be read after a crash at any later time; a Reader never returns a line
+// before it has verified its checksum. The package uses no Kubernetes client: objects are values that encode to JSON.
 // Start reading at Writer, then Read.
 package record

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package replay plays a recorded cluster again in virtual time under other NodePools, and measures what it costs and how long pods wait.
+// Package replay replays a recorded cluster in virtual time with other NodePools, and measures cost and waiting times
+// of pods.
 //
-// A Trace holds what was recorded, as values of model: lives of pods, nodes and NodeClaims, and how many pods workloads wanted. Play makes
-// a cluster of internal/sim from it, gives it the workloads' demand, and has the production decision (approve.Step: decide and verify)
-// launch and remove its nodes. Measure computes the same Figures from the recording itself. Equal inputs give equal Figures.
+// A Trace contains the recording as values of model: lifetimes of pods, nodes and NodeClaims, and the requested
+// replicas of workloads. Play builds a cluster of internal/sim from it, sets the workloads' demand, and runs the
+// controller's own decision (approve.Step: decide and verify) to launch and remove nodes. Measure computes the same
+// Figures from the recording itself.
 //
-// It reads no file and no clock; package replay/recording makes a Trace from a recording.
-//
-// Start reading at Play, then workloads (what controllers of the cluster would have done) and meter (what is counted).
+// Equal inputs give equal Figures. The package reads no file and no clock; package replay/recording creates a Trace
+// from a recording. Start reading at Play, then workloads (simulates the cluster's controllers) and meter (measures).
 package replay
 
 import (

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package savings keeps account of what the nodes of NodePools have cost, and of what they would have cost without Dovetail:
+// Package savings accounts for what the nodes of NodePools have cost, and what they would have cost without Dovetail.
 // docs/design/0022-savings.md defines each amount.
 //
-// Ledger integrates what it is shown at instants (Observation) over time. What holds:
-//   - No second of a machine or of a removed node is counted twice, whatever restarts and leader changes happen: each is counted from where its
-//     own count ended, and what is stored is stored whole.
-//   - The reference cost less the cost is exactly the sum over causes.
-//   - Amounts do not depend on how often it is observed, as long as it is observed when something changes.
-//   - What is not known (a price, a time without a controller) is counted as unknown, and never estimated.
+// Ledger integrates the observed state (Observation) over time. Invariants:
 //
-// It reads no clock and stores nothing itself. Start reading at Ledger.Observe, then moves.go.
+//   - No second of a node or of a removed node is counted twice, despite restarts and leader changes: each is counted
+//     from where its own count ended, and the data is stored atomically.
+//   - The reference cost minus the cost equals the sum over causes.
+//   - Amounts do not depend on how often the state is observed, provided it is observed when it changes.
+//   - Unknown data (a price, a time without a controller) is counted as unknown, never estimated.
+//
+// The package reads no clock and stores nothing itself. Start reading at Ledger.Observe, then moves.go.
 package savings
 
 import (

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package sim plays one Kubernetes cluster in memory and in virtual time, so that whoever decides on its nodes can be
-// tried against it: an API server with its garbage collectors, controllers that keep pods running, kube-scheduler,
-// kubelets, a cloud that sells machines, and a controller that sees all that late, decides, and makes calls.
+// Package sim simulates one Kubernetes cluster in memory and in virtual time, to test autoscaling decisions: an API
+// server with garbage collection, workload controllers, kube-scheduler, kubelets, a cloud, and a controller that sees
+// all changes late, decides, and makes calls.
 //
-// What a Cluster does follows from what it is given and from the numbers of its Luck alone. It reads no clock, starts no
-// goroutine, and draws no random number of its own: equal inputs, equal events. Whoever plays it sets Now and calls Tick,
-// or lets Settle, Run or Play do that. Nothing goes wrong unless Faults says so.
+// The behaviour of a Cluster depends only on its inputs and on the numbers from its Luck. It reads no clock, starts
+// no goroutine and generates no random numbers, so equal inputs give equal events. The caller sets Now and calls
+// Tick, or uses Settle, Run or Play. Faults happen only as defined by Faults.
 //
-// It knows the plan that it carries out (plan.Action) and not who made it: a Decider decides. What happens is told to
-// Observe, an Event at a time. What is less than the real thing: a plain kube-scheduler (scheduler.go), one container per
-// pod, volumes that exist and are never attached.
+// It carries out plan.Actions, which a Decider returns, and reports each Event to Observe. Simplifications: a simple
+// kube-scheduler (scheduler.go), one container per pod, and volumes that exist but are never attached.
 //
-// Start reading at Cluster.Tick, then Cluster.Do (what the API server does with an action) and Controller (how a
+// Start reading at Cluster.Tick, then Cluster.Do (the API server's handling of an action) and Controller (how a
 // controller sees the cluster and acts on it).
 package sim
 

@@ -1,30 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package solve packs pods onto nodes: a Problem in, a Result out, nothing else. docs/SOLVER.md states the problem
+// Package solve packs pods onto nodes: it takes a Problem and returns a Result. docs/SOLVER.md defines the problem
 // and the method.
 //
-// It never talks to anything, never reads a clock and never keeps a package variable that changes; what makes the
-// next solve cheap is the Memory it hands back. Equal problems give equal results, whatever the order of the input
-// slices: everything that is ordered is ordered by the rules stated where it happens, and no map is ranged over
-// where order could show.
+// It uses no clock, I/O or mutable package variable; the returned Memory makes the next solve cheaper. Equal problems
+// give equal results, in any order of the input slices: orders are defined where they are used, and no output depends
+// on map order.
 //
-// This package is the composition of five, each of which may import those before it:
+// It combines five packages, each of which may import those before it:
 //
-//   - problem: what is asked and answered; pods become classes with counts, the catalog offers.
-//   - topology: pods counted by domain, and who may be where by these counts.
-//   - pack: pods go onto existing nodes, and demands onto machines: greedily by dual prices, with duals
-//     learned, by column generation.
-//   - bound: lower bounds on what any plan for the same pods costs, one list of them.
-//   - explain: why each refused pod is refused.
+//   - problem: the input and output; pods become classes with counts, the catalog becomes offers.
+//   - topology: counts pods per domain, and determines the domains that these counts allow.
+//   - pack: places pods on existing nodes, then packs demand onto new nodes, with greedy algorithms by dual prices,
+//     learned duals and column generation.
+//   - bound: lower bounds on the cost of any plan for the same pods.
+//   - explain: the reason for each refused pod.
 //
-// lp is the simplex method for small dense programs.
+// lp is a simplex solver for small dense programs. Floating point only guides the search (the values of resources and
+// pods): duals are rounded to integers, plans are compared in integers, and the certificate is checked in integers,
+// with every rounding against it.
 //
-// Floating point guides (what resources and pods are worth) and never decides: duals are rounded to integers, plans
-// are compared in integers, and the certificate is checked in integers with every rounding against it.
-//
-// Invariants: a pod is answered exactly once; no limit is exceeded by any type a node may become; bound ≤ cost,
-// which verify checks.
-//
-// Start reading at Solve.
+// Invariants: each pod appears exactly once in the result; no limit is exceeded by any instance type that a node may
+// get; bound ≤ cost, which verify checks. Start reading at Solve.
 package solve

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package state turns a stream of changes into immutable Snapshots of the cluster.
+// Package state applies a stream of changes and returns immutable Snapshots of the cluster.
 //
-// It is made of four parts. The tables hold the objects of the cluster (podTable, nodeTable, claimTable, Pools,
-// instanceTable, replicaSets, and a table of each plain kind). Overlay holds what was asked of the API server and is
-// not seen yet, and lays it over the objects as they are read. InFlight holds the actions that were begun, so that
-// decide does not repeat them before their effect is seen. ChangeCounts and TakeDemandChanges say what kind of
-// thing has changed. State takes every change to all parts that it concerns.
+// It has four parts. The tables hold the objects of the cluster (podTable, nodeTable, claimTable, Pools,
+// instanceTable, replicaSets, and one table for each plain kind). Overlay holds requested changes that the watch has
+// not shown yet, and applies them to the objects as they are read. InFlight holds the actions that were started, so
+// that decide does not repeat them before their effect is visible. ChangeCounts and TakeDemandChanges report which
+// kinds of objects have changed. State passes each change to all parts that need it.
 //
-// What holds:
-//   - A State has one owner, which alone calls its methods and those of its parts. Only ResourceTable and PodFactsTable
-//     may be used by several goroutines.
-//   - A Snapshot, and everything in it, is never changed once it was handed out.
-//   - The order in which objects come makes no difference: a pod may be seen before its node, a node before its claim.
-//   - Cost follows what changed: a pod that moves makes one new Node value, and a Snapshot copies only the lists that
-//     changed.
+// Invariants:
 //
-// It calls nothing, decides nothing and reads no clock. Start reading at State and Snapshot, then Overlay.
+//   - A State has one owner. Only the owner calls its methods and those of its parts, except ResourceTable and
+//     PodFactsTable, which are safe for concurrent use.
+//   - A Snapshot and its contents are never changed after it is returned.
+//   - Objects may arrive in any order: a pod before its node, a node before its NodeClaim.
+//   - The cost is proportional to what changed: a moved pod creates one new Node value, and a Snapshot copies only
+//     the lists that changed.
+//
+// It makes no calls and no decisions, and reads no clock. Start reading at State and Snapshot, then Overlay.
 package state
 
 import (

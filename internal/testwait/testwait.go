@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package testwait is how tests wait: for an event that they name, with a deadline that only ends a test that hangs. A deadline is scaled by how
-// slow this machine is at the moment (Factor), is never shorter than written, and never outlives `go test -timeout`, so that a test that waits in
-// vain fails with what it waited for and what it saw last instead of a dump of goroutines.
+// Package testwait helps tests to wait for a named event, with a deadline that only ends tests that hang.
 //
-// No assertion may depend on how long something took. Code whose waits are its own business runs in testing/synctest, where this package is not
-// needed. The package is for tests alone; start reading at Until.
+// A deadline is scaled by the current speed of the machine (Factor), is never shorter than written, and never exceeds
+// `go test -timeout`, so a test that waits in vain fails with the event it waited for and the last state it saw,
+// instead of a goroutine dump. No assertion may depend on how long something took. In-process code with its own
+// timers uses testing/synctest instead.
+//
+// Only tests import it. Start reading at Until.
 package testwait
 
 import (

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package verify is a second opinion on a plan: it checks, one rule after the other and without cleverness, that every pod
-// may run where the plan places it, that no node is overfilled and no limit overspent, and that every pod is answered
-// once.
+// Package verify independently checks a plan, rule by rule and with simple code: every pod may run where the plan
+// places it, no node or limit is exceeded, and every pod appears once.
 //
-// It shares no code with solve, so that a mistake there is not repeated here, and it never repairs anything: it says which
-// part of a plan breaks which rule, and that part is not done (contract 2). Where it must choose, it follows kube-scheduler.
+// It shares no code with solve, so that a bug there is not repeated here. It never repairs a plan: it reports which
+// part violates which rule, and that part is not carried out (contract 2). Where rules are ambiguous, it follows
+// kube-scheduler.
 //
-// Start reading at Plan, whose checks are in verify.go, node.go (with admission.go), claims.go, totals.go, and topology.go (with
-// topologyterms.go). BindingCheck in binding.go is apart: it reports whether one pod may be bound to one node now.
-// So are Gangs and GangsApart in gangs.go, which look at the Snapshot too.
+// Start reading at Plan. Its checks are in verify.go, node.go (with admission.go), claims.go, totals.go, and
+// topology.go (with topologyterms.go). Separate from it are BindingCheck in binding.go, which reports whether one pod
+// may be bound to one node now, and Gangs and GangsApart in gangs.go, which also read the Snapshot.
 package verify
 
 import (

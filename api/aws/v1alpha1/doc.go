@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package v1alpha1 is the wire form of karpenter.k8s.aws/v1alpha1: AWSNodeTemplate, the EC2NodeClass of Karpenter before v0.33,
-// which Provisioners name in spec.providerRef, and the settings that a Provisioner may also have in place, in spec.provider.
+// Package v1alpha1 contains the API types of karpenter.k8s.aws/v1alpha1: AWSNodeTemplate, the predecessor of
+// EC2NodeClass before Karpenter v0.33. A Provisioner references it in spec.providerRef, or contains the same settings
+// in spec.provider. Each AWSNodeTemplate is translated to an EC2NodeClass that it owns. Its status lists the fields
+// that were translated, and those that were not.
 //
-// An AWSNodeTemplate is translated to an EC2NodeClass that it owns; its status says what came over and what could not. The package
-// holds types, validation markers and names; the translation is done elsewhere.
-//
-// Start reading at AWSNodeTemplate.
+// The package contains types, validation markers and names; it does not translate. Start reading at AWSNodeTemplate.
 //
 // +kubebuilder:object:generate=true
 // +groupName=karpenter.k8s.aws

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package v1alpha1 is the wire form of karpenter.cluster.x-k8s.io/v1alpha1: ClusterAPINodeClass, the objects of Cluster API that NodePools launch
-// nodes with.
+// Package v1alpha1 contains the API types of karpenter.cluster.x-k8s.io/v1alpha1: ClusterAPINodeClass, which selects
+// the Cluster API objects in which NodePools launch nodes. The JSON of its spec equals that of Karpenter's Cluster
+// API provider; its status is that of a NodeGroupClass.
 //
-// The spec carries the same JSON as that of Karpenter's Cluster API provider; the status is that of a NodeGroupClass. The package holds types,
-// validation markers and the names of labels, and decides nothing.
-//
-// Start reading at ClusterAPINodeClass.
+// The package contains types, validation markers and label names. Start reading at ClusterAPINodeClass.
 //
 // +kubebuilder:object:generate=true
 // +groupName=karpenter.cluster.x-k8s.io

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package v1alpha1 is the wire form of karpenter.sh/v1alpha1: NodeOverlay, by which people say what instance types really cost
-// them and which extended resources their nodes will have.
+// Package v1alpha1 contains the API types of karpenter.sh/v1alpha1: NodeOverlay, which changes the prices of instance
+// types and adds extended resources to them. The JSON equals Karpenter's; test/oracle compares both.
 //
-// The types carry the same JSON as Karpenter's; test/oracle holds them against it. The package holds types, validation markers
-// and names; what an overlay does is decided in internal/nodeoverlay.
-//
-// Start reading at NodeOverlay.
+// The package contains types, validation markers and names. internal/nodeoverlay applies NodeOverlays. Start reading
+// at NodeOverlay.
 //
 // +kubebuilder:object:generate=true
 // +groupName=karpenter.sh

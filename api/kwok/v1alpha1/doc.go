@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package v1alpha1 is the wire form of karpenter.kwok.sh/v1alpha1: KWOKNodeClass, the settings of machines that are simulated.
+// Package v1alpha1 contains the API types of karpenter.kwok.sh/v1alpha1: KWOKNodeClass, the settings of simulated
+// instances. The JSON equals that of Karpenter's KWOK provider; test/oracle compares both.
 //
-// The types carry the same JSON as those of Karpenter's kwok provider; test/oracle holds them against it. The package holds types,
-// defaults, validation markers and the names of labels, and decides nothing.
-//
-// Start reading at KWOKNodeClass.
+// The package contains types, defaults, validation markers and label names. Start reading at KWOKNodeClass.
 //
 // +kubebuilder:object:generate=true
 // +groupName=karpenter.kwok.sh

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package cloudtest is the suite that every provider passes: the text of cloud.Provider as tests.
+// Package cloudtest is the test suite for providers: it tests the contract of cloud.Provider.
 //
-// It knows no provider. A Harness brings one with a fresh cloud behind it, the means to make that cloud misbehave, and the
-// cloud's own books, against which "at most once" is counted. Nothing in a Harness is optional: a rule that was not tried is not
-// kept.
-//
-// Start reading at Run.
+// It does not know any provider. A Harness supplies a provider with a new cloud, injects faults into that cloud, and
+// returns the cloud's own records, which prove that nothing was launched twice. All methods of a Harness are
+// required, so that every rule is tested. Start reading at Run.
 package cloudtest
 
 import (

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package clusterapi makes the scalable objects (MachineDeployment, MachineSet, MachinePool with Machines) of one Cluster API cluster node groups: a nodegroups.Server over the
-// API of the management cluster.
+// Package clusterapi implements nodegroups.Server for one Cluster API cluster: its node groups are the
+// MachineDeployments, MachineSets, and MachinePools with Machines, in the API of the management cluster.
 //
-// A group grows by one change of spec.replicas. It shrinks only by Machines that were decided: each gets the annotation
-// cluster.x-k8s.io/delete-machine, then one write lowers spec.replicas and notes in annotation dovetail.sh/removed-machines which Machines
-// that counts. So a crash in between loses nothing, and doing it again lowers nothing twice. Each write holds only for the version of the
-// object that was read. Paused objects and those that roll out are left alone.
+// A scale-up is one write of spec.replicas. A scale-down removes selected Machines only: each gets the annotation
+// cluster.x-k8s.io/delete-machine, then one write lowers spec.replicas and records the removed Machines in the
+// annotation dovetail.sh/removed-machines. A crash in between therefore loses nothing, and a repetition lowers
+// nothing twice. Each write is conditional on the resource version that was read. Paused objects and objects that are
+// rolling out are not changed.
 //
-// The package makes no requests itself (API) and never creates or deletes an object. Start reading at server.End.
+// The package makes requests through API only, and never creates or deletes an object. Start reading at server.End.
 package clusterapi

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package machines is the protocol of the simulated cloud: the requests, answers, faults and journal records that it and its clients
-// exchange as JSON over HTTP. It holds types and their validation, and no behaviour: the cloud itself is cloud/simulated, which only the
-// sandbox's binary and tests link; the client that Dovetail launches with is cloud/kwok.
+// Package machines defines the protocol of the simulated cloud: requests, responses, faults and journal records,
+// exchanged as JSON over HTTP.
 //
-// Start reading at wire.go.
+// It contains types and validation only. cloud/simulated implements the cloud, and is linked by the sandbox and by
+// tests only; cloud/kwok is the client that Dovetail uses. Start reading at wire.go.
 package machines

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package answer answers what people ask a running controller: why an object stands as it does, what pending pods wait for,
-// and what was decided in the past. It works in the caller's goroutine on what the loop's last step saw: the loop does not
-// wait for it.
+// Package answer answers queries to a running controller: the state and blockers of an object, the reasons of pending
+// pods, and past decisions.
 //
-// Start reading at Answers.Explain.
+// It runs in the caller's goroutine, on the results of the loop's last step, so the loop never waits for it. Start
+// reading at Answers.Explain.
 package answer
 
 import (

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package deletioncosts has the pod deletion costs written that package deletioncost computes, once a minute.
+// Package deletioncosts writes the pod deletion costs that package deletioncost computes, once a minute.
 //
-// It decides nothing and never waits for the loop: it reads the Snapshot that was decided on last. Start reading at Keeper.Run.
+// It makes no decisions, and reads the last Snapshot, so the loop never waits for it. Start reading at Keeper.Run.
 package deletioncosts
 
 import (

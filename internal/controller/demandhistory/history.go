@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package demandhistory records the demand of each workload, minute by minute, stores it in ConfigMaps and fills what is missing
-// from a source outside.
+// Package demandhistory records the demand of each workload per minute, stores it in ConfigMaps, and backfills
+// missing history from an external source.
 //
-// Keeper samples Snapshots when the loop hands them over, and works in goroutines of its own: the loop never waits for it. Nothing
-// is decided here. Start reading at Keeper.Sample, then Keep and Fill.
+// The loop passes Snapshots to a Keeper, which processes them in its own goroutines, so the loop never waits. Start
+// reading at Keeper.Sample, then Keep and Fill.
 package demandhistory
 
 import (

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package headrooms keeps Headrooms: it asks package headroom what each of them is to hold ahead of demand, and has that written
-// as CapacityBuffers, which the loop launches nodes for.
+// Package headrooms reconciles Headrooms: it computes the capacity that each one holds (package headroom), and writes
+// it as CapacityBuffers, for which the loop launches nodes.
 //
-// It launches nothing itself and never waits for the loop: it reads the Snapshot that was decided on last. Start reading at
+// It launches nothing itself, and reads the last Snapshot, so the loop never waits for it. Start reading at
 // Keeper.Run, then look.
 package headrooms
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package metrics counts what the loop does and measures what it sees, by Karpenter's names and Cluster Autoscaler's where they
-// have such a metric, else by names that begin with dovetail_.
+// Package metrics exports Prometheus metrics about the loop and the cluster. Metrics that Karpenter or Cluster
+// Autoscaler have use their names; the names of others begin with dovetail_.
 //
-// Metrics are counted when something happens (count.go, work.go) or found between two Snapshots (change.go, pods.go). State
-// and Groups are worked out when they are scraped, from what the loop shows of its last step (Loop), so a step costs nothing
-// for them. Nothing is decided here. Start reading at New, then State.Collect.
+// Metrics are updated when something happens (count.go, work.go), or when two Snapshots differ (change.go, pods.go).
+// State and Groups compute theirs on each scrape, from the results of the last step (Loop), at no cost for the step.
+// Start reading at New, then State.Collect.
 package metrics
 
 import (

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package record tells people what the loop has decided and what became of it: log lines, ledger entries, events for the
-// objects concerned, and the metrics of decisions. It decides nothing, and nothing is decided by what it keeps.
+// Package record reports the loop's decisions and their results: log lines, ledger entries, events of the objects
+// concerned, and metrics.
 //
-// Start reading at Recorder.Output.
+// It does not influence decisions. Start reading at Recorder.Output.
 package record
 
 import (

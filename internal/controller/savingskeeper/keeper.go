@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package savingskeeper keeps the account of what nodes cost and save (package savings): it shows it Snapshots, stores it in ConfigMaps, and
-// answers for it.
+// Package savingskeeper maintains the account of costs and savings (package savings): it passes Snapshots to it,
+// stores it in ConfigMaps, and answers queries about it.
 //
-// The loop never waits for it: it hands over a Snapshot, which is read beside the loop. Nothing is decided here. Without a store, as in shadow mode,
-// the account begins with the process. Start reading at Keeper.Sample, then Keep.
+// It processes Snapshots in its own goroutine, so the loop never waits for it. Without a store, as in shadow mode,
+// the account starts with the process. Start reading at Keeper.Sample, then Keep.
 package savingskeeper
 
 import (

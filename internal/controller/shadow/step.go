@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package shadow watches another autoscaler act: it has the loop decide as it would if it acted, takes that to be under way, and
-// compares it with what the cluster shows of the other.
+// Package shadow implements shadow mode: it decides as if Dovetail were active, assumes that its decisions are
+// carried out, and compares them with what the active autoscaler does.
 //
-// It can write nothing: what it is given of the loop (Loop) decides and looks, and its own effects are in State alone.
-// Start reading at Watcher.Step, then follow.go (when to decide because the other has) and journal.go (what is compared).
+// It cannot write: its interface to the loop (Loop) only reads and decides, and the assumed effects exist in State
+// only. Start reading at Watcher.Step, then follow.go (decides after the other autoscaler has acted) and journal.go
+// (compares).
 package shadow
 
 import (

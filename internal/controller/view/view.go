@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package view holds what the loop shows of its last step to whoever asks beside it: metrics, questions, the status of node
-// groups. A View is never changed once it is shown, so it is read without a lock.
+// Package view holds the results of the loop's last step for readers outside the loop: metrics, queries, and the node
+// group status. A View is immutable once published, so it is read without a lock.
 package view
 
 import (

@@ -1,28 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package unused finds launches that served no pod, and keeps more of them from being made.
+// Package unused detects launches whose nodes never ran any of their pods, and limits further ones.
 //
-// The slots of a NodeClaim say for which pods it was launched. A launch has ended without them if the claim holds nothing for
-// pods any more and none of them has been on its node, for whichever reason: it was refused, no instance came, the instance
-// never joined, the node is tainted, kube-scheduler does not use it, somebody has deleted it. It is unused when a node is wanted
-// for the same pods again. Nothing here asks why, so that a cause nobody has thought of ends as the others do. The likeliest
-// cause is only told.
+// The slots of a NodeClaim name the pods that it was launched for. A launch ended without them if the NodeClaim holds
+// no slots any more and none of the pods has been on its node, for any reason: the NodeClaim was rejected, no
+// instance was launched, the instance did not join, the node is tainted, kube-scheduler does not use it, or it was
+// deleted. Such a launch is unused when a node is needed for the same pods again. The rules do not depend on the
+// reason, so they cover unknown causes too; the most likely cause is only reported.
 //
-// Unused launches are counted by the template of the pods and by where the node was launched: the NodePool, or the node
-// group. Launches that were under way when one was counted are of the same wave and count with it. After the first wave
-// other NodePools and groups are tried first, and then one node at a time. After the second nothing is launched there for
-// these pods for ten minutes, then twenty, at last once an hour. A node that became usable and was not used speaks
-// against the pods as well, which are counted over all NodePools. One that did not speaks against the NodePool or group, which
-// every pod then tries last.
+// Unused launches are counted per pod template and per launch site: the NodePool or the node group. Launches in
+// flight when one is counted belong to the same wave. After the first wave, other NodePools and groups are tried
+// first, then one node at a time. After the second wave, nothing is launched there for these pods for ten minutes,
+// then twenty, and finally for one hour at a time. A node that became usable and was not used counts against the
+// pods, over all NodePools. A node that did not become usable counts against the NodePool or group, which all pods
+// then try last.
 //
-// A count ends when a pod of the template runs on a node that was launched there, when the NodePool's template or
-// its node class changes, or when the taint that kept pods away is taken off. Counts outlive the process: see Memory.Learned.
+// A count is reset when a pod of the template runs on a node launched there, when the NodePool's template or its node
+// class changes, or when the taint that repelled the pods is removed. Counts survive restarts (Memory.Learned).
 //
-// It launches and removes nothing. Its answers change only with what it is told by Read, Review, StaticAllowance and
-// MarkScaledDown. A Memory is replaced and never changed in place.
-//
-// Start reading at Launches.Read and Launches.Review.
+// The package neither launches nor removes nodes. Its results change only through Read, Review, StaticAllowance and
+// MarkScaledDown. A Memory is replaced, never modified. Start reading at Launches.Read and Launches.Review.
 package unused
 
 import (

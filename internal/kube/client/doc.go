@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package client connects to an API server, and is the only package that builds a client of one.
+// Package client connects to an API server. It is the only package that builds Kubernetes clients.
 //
-//   - Connect and New take an Access. With ReadOnly the one connection that all of a client's requests pass through refuses
-//     writes, so nothing that is made of the client can write.
-//   - Store, a client's Seen, keeps the objects that a translation or a write looks at again. watch fills it in, and write adds
-//     what its requests answered.
-//   - Lead, Others, Reviews and Reach are what else a process asks of an API server: to lead, who else leads, who may look, and
-//     the way to a controller that runs in the cluster.
+//   - Connect and New take an Access. With ReadOnly, the connection that all requests use rejects writes, so nothing
+//     derived from the client can write.
+//   - Store, in Client.Seen, holds objects that translations and writes need later. watch fills it, and write adds
+//     the responses to its requests.
+//   - Lead, Others, Reviews and Reach provide leader election, detection of other autoscalers, access reviews, and
+//     port-forwarding to a controller in the cluster.
 //
-// It knows no decision, no action and no plan. Start reading at Client.
+// It does not know decisions, actions or plans. Start reading at Client.
 package client

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package inventory lists every field of the API types that pods are scheduled by, and what Dovetail does with it: it is heeded,
-// or it is irrelevant here, or a pod that has it is refused with a Reason. The list is fields.txt. Tests compare it with the Go
-// types by reflection, and with what the translation of internal/kube does when the field changes; docs/compatibility/pods.md is
-// printed from it, and test/oracle draws its clusters from it. The product itself does not import this package.
+// Package inventory lists every field of the API types that affect scheduling, and how Dovetail treats it: heeded
+// (supported), irrelevant, or refused (pods that set it are refused with a Reason).
 //
-// Start reading at fields.txt, then Parse.
+// The list is fields.txt. Tests compare it with the Go types by reflection, and with the effect of each field on the
+// translation in internal/kube. docs/compatibility/pods.md is generated from it, and test/oracle generates its
+// clusters from it. Only tests import this package. Start reading at fields.txt, then Parse.
 package inventory
 
 import (

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package kubetest gives the tests of the kube packages a real API server: one sandbox for each test binary, with the chart's
-// manifests applied. It is imported by tests alone, knows no client, and never starts an autoscaler. Start reading at Sandbox.
+// Package kubetest provides the tests of the kube packages with a real API server: one sandbox per test binary, with
+// the chart's manifests applied.
+//
+// Only tests import it. It uses no Kubernetes client, and never starts an autoscaler. Start reading at Sandbox.
 package kubetest
 
 import (

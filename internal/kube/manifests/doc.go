@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package manifests reads API objects from files, as people write them or as kubectl prints them, and hands them to a State as a
-// cluster would have them: defaulted and admitted as by an API server, with the pods that controllers would make. It is what plan,
-// convert and the tests have in place of a cluster, and it knows no client.
+// Package manifests reads API objects from files in kubectl's formats, and passes them to a State as a cluster would:
+// defaulted and admitted as by an API server, with the pods that controllers would create.
 //
-// Invariants: what is wrong with an input is an Error that names file, line, object, field, what was found and what is accepted;
-// what a Feed hands over does not depend on the order of the objects.
+// plan, convert and tests use it instead of a cluster. It uses no client.
 //
-// Start reading at Set.Feed; Set.Read is how a file becomes objects.
+// Invariants: a mistake in an input is an Error with file, line, object, field, the value found and the values
+// accepted; the output of a Feed does not depend on the order of the objects. Start reading at Set.Feed, then
+// Set.Read, which parses a file.
 package manifests

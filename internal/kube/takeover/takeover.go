@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package takeover hands NodePools over from Karpenter to Dovetail and back, and node groups from Cluster Autoscaler. It
-// writes through a client that the caller connected. It never decides what is launched or removed, and never runs in the
-// controller.
+// Package takeover moves NodePools from Karpenter to Dovetail and back, and node groups from Cluster Autoscaler and
+// back, using the caller's client.
 //
-// Invariants: every step may be the last one that is done, and the same call finishes it; nothing is created anew that
-// somebody deleted meanwhile. What it does and why is in docs/design/0014-takeover.md. Start reading at NodePools.TakeOver
-// and NodePools.Release.
+// It does not decide what is launched or removed, and never runs in the controller.
+//
+// Invariants: it may be interrupted after any step, and the same call then completes it; an object that someone
+// deleted in the meantime is not recreated. docs/design/0014-takeover.md explains the steps. Start reading at
+// NodePools.TakeOver and NodePools.Release.
 package takeover
 
 import (

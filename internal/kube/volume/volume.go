@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package volume knows everything about volumes: in which state a pod's claims are, on which nodes kube-scheduler would
-// let the pod use them, and which attach limits they count for. It reads API objects and makes model.Volumes of them; it
-// asks no API server. Its words and rules are those of kube-scheduler's plugins VolumeBinding, VolumeZone,
-// NodeVolumeLimits and VolumeRestrictions. Start reading at OfPod.
+// Package volume contains all rules about volumes: the state of a pod's PersistentVolumeClaims, the nodes on which
+// kube-scheduler would allow them, and the attach limits that apply.
+//
+// It converts API objects to model.Volumes, and makes no requests. Its terms and rules are those of kube-scheduler's
+// plugins VolumeBinding, VolumeZone, NodeVolumeLimits and VolumeRestrictions. Start reading at OfPod.
 package volume
 
 import (

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package recording makes a replay.Trace of a recording, and the variants that it is played under: the NodePools of the recording, and those
-// of files in their place.
+// Package recording converts a recording to a replay.Trace and its variants: the recorded NodePools, and NodePools
+// from files that replace them.
 //
-// Whatever can be read is used. What can't be is in Recording.Problems, what had to be assumed in Recording.Assumed.
-//
-// Start reading at Read, then reader.take (one line of a recording) and assemble (what follows from all of them).
+// It reads as much of a recording as possible. Recording.Problems lists what could not be read, and Recording.Assumed
+// what was assumed. Start reading at Read, then reader.take (one line of a recording) and assemble (the result of all
+// lines).
 package recording
 
 import (

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package adversary works against the nodes that are launched in a simulated cluster (internal/sim), and counts what comes of them. Only tests
-// have adversaries.
+// Package adversary makes launched nodes unusable in a simulated cluster (internal/sim), and counts the results. Only
+// tests import it.
 package adversary
 
 import (

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package bound proves how little any plan for the pods that a plan places could cost. Each way to prove it is a
-// line of LowerBounds; the highest bound stands.
+// Package bound computes a proven lower bound on the cost of any plan for the pods that a plan places. LowerBounds
+// lists the methods; the highest bound counts.
 //
-// A bound is checked in integers with every rounding against it. What a bound can't price it leaves out, which
-// keeps it valid, and is said.
-//
-// Start reading at CompleteCost.
+// A bound is checked in integers, with every rounding against it. Constraints that a bound cannot price are left out,
+// which keeps it valid, and are listed. Start reading at CompleteCost.
 package bound

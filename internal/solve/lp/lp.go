@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package lp solves linear programs by the simplex method in floating point: small ones whole (Maximize), and those over columns that are
-// generated while it runs (CoveringProgram).
+// Package lp solves linear programs by the simplex method in floating point: small programs as a whole (Maximize),
+// and programs whose columns are generated during the solve (CoveringProgram).
 //
-// Its answers are guides, never proof and never a choice: whoever uses them rounds to integers and checks there. Products are
-// converted before they are added, so that no processor fuses them and every processor gives the same digits.
-//
-// Start reading at Maximize.
+// Its results guide the search, and prove and decide nothing: callers round to integers and check. Products are
+// converted before they are added, which prevents fused multiply-add, so all processors give the same digits. Start
+// reading at Maximize.
 package lp
 
 import "math"

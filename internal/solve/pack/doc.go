@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package pack places the pods of a problem and decides what to buy. In the order it happens: classes go onto
-// existing nodes and into topology domains (place.go), demands of one level are packed onto machines (buy.go):
-// greedily by dual prices (prices.go, greedy.go, fill.go), with duals learned (learn.go), by column generation
-// (columns.go, dive.go), by ruin and recreate (repair.go). Patterns become bins to buy with every type that would
-// do (choice.go), and bins are consolidated.
+// Package pack places the pods of a problem and decides what to launch. In this order: classes are placed on existing
+// nodes and in topology domains (place.go); the demand of one level is packed onto machines (buy.go), greedily by
+// dual prices (prices.go, greedy.go, fill.go), with learned duals (learn.go), by column generation (columns.go,
+// dive.go), and by ruin and recreate (repair.go); patterns become bins with all instance types that fit (choice.go);
+// and bins are consolidated.
 //
-// What an attempt takes for granted is a value, Assumptions; what may turn out wrong is two lists,
-// purchaseRevisions and placementRevisions. The stages that may be left out in a measurement are listed in Stages.
-//
-// Duals guide and never decide: they are rounded to integers, and plans are compared in integers.
-//
-// Start reading at Planner.Solve.
+// The assumptions of an attempt are a value, Assumptions. The facts that may refute them are in two lists,
+// purchaseRevisions and placementRevisions. Stages lists the stages that a measurement can disable. Duals guide the
+// search and never decide: they are rounded to integers, and plans are compared in integers. Start reading at
+// Planner.Solve.
 package pack

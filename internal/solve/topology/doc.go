@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package topology says which pods may be where: it counts pods by domain, reads these counts by the rules that
-// classes have, and lists the topology assignments that a class could go to. Pods that must share a host are found
-// here and made one pod.
+// Package topology determines where pods may run: it counts pods per domain, applies the rules of classes to these
+// counts, and lists the topology assignments that are possible for a class. Pods that must share a host are merged
+// into one pod.
 //
-// It places nothing itself: whoever does tells it, and asks again.
-//
-// Start reading at Topology.
+// It places no pods: callers report each placement, and query again. Start reading at Topology.
 package topology

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package screen shows a top.Board on a terminal: it reads keys, draws a few times a second at most, and asks why of what is opened.
+// Package screen shows a top.Board on a terminal: it reads keys, redraws at most a few times per second, and queries
+// `why` for the opened row.
 //
-// It decides nothing about what is shown: that is package top's. It is the only place that knows bubbletea. Start reading at Run.
+// Package top decides what is shown. This is the only package that imports bubbletea. Start reading at Run.
 package screen
 
 import (

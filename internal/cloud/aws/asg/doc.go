@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package asg has Auto Scaling groups launch and end machines, for node classes of kind NodeGroupClass.
+// Package asg launches and terminates instances through Auto Scaling groups, for node classes of kind NodeGroupClass.
 //
-// It makes no group, changes no group's bounds, and never lowers the desired capacity of a group while a member could
-// go for it: a member is given back by its id. What a group should have is counted anew from what AWS says, its
-// members and one more for each open claim, so doing it twice is doing it once. Whose a member is, is written on the
-// member, as a tag. Only one caller at a time reads a group and changes it.
+// It never creates a group or changes its minimum or maximum size. It terminates members by ID, and does not lower a
+// desired capacity while it could terminate a member instead. It computes the desired capacity of a group from AWS's
+// state, as the members plus one for each NodeClaim without an instance, so repeated calls have no further effect. A
+// tag on each instance names its NodeClaim. Only one goroutine at a time reads and changes a group.
 //
-// Begin at Provider.Launch, then scaler.reconcile, which brings a group and its open claims together. group.go says
-// what is read of a group, selection.go which groups a class has, offerings.go what they offer, shrinking.go and
-// protection.go how they become smaller.
+// Start reading at Provider.Launch, then scaler.reconcile, which matches a group with its open NodeClaims. group.go
+// reads groups, selection.go selects the groups of a class, offerings.go computes their offerings, and shrinking.go
+// and protection.go scale them down.
 package asg

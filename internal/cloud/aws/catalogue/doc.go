@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package catalogue holds what EC2 sells in a region: instance types, the zones that offer them, on-demand and spot
-// prices, and how much memory nodes of a type turned out to have.
+// Package catalogue holds the EC2 offerings of a region: instance types, their zones, on-demand and spot prices, and
+// the measured memory of nodes by type. It does not know node classes.
 //
-// It knows no node class: whether a type may be bought is for others to say. A Catalogue is never changed, only
-// replaced by one with a higher version, so a reader may keep it. Without the price list the built-in prices are
-// used, and without spot prices a model of them; both are logged, and offerings made of them say so.
-//
-// Begin at Store.Load; readTypeInfo says what is taken from EC2's description of a type.
+// A Catalogue is immutable: an update replaces it with one of a higher version. If the price list is unavailable,
+// built-in prices are used; if spot prices are unavailable, estimates. Both are logged, and the offerings are marked.
+// Start reading at Store.Load, then readTypeInfo, which translates EC2's description of an instance type.
 package catalogue

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package fleet buys instances with EC2's CreateFleet, for node classes of kind EC2NodeClass: one request for one
-// claim and one machine.
+// Package fleet launches instances with EC2's CreateFleet, for node classes of kind EC2NodeClass. Each request
+// launches one instance for one NodeClaim.
 //
-// It never asks twice for the same: a claim's requests bear tokens made of its uid, one that got no answer is sent
-// again as it was, and the machine bears the uid as a tag. Equal classes and claims give equal launch templates, and
-// a template's name is the hash of what is in it; templates that nothing has used for a day are deleted. Lost
-// capacity and spent quotas of the account are remembered for a while.
+// Launches are idempotent: client tokens are derived from the NodeClaim's UID, a request without a response is
+// repeated unchanged, and a tag of the instance contains the UID. Equal classes and NodeClaims give equal launch
+// templates, named after the hash of their content; templates that were unused for a day are deleted. Missing
+// capacity and exhausted account quotas are cached for a while.
 //
-// Begin at Provider.Launch; request.go says what is asked of EC2, answer.go what its answer means, offerings.go what
-// a class can buy, drift.go when a machine is no longer what its class asks for.
+// Start reading at Provider.Launch. request.go builds the request, answer.go interprets the response, offerings.go
+// computes the offerings of a class, and drift.go detects instances that no longer match their class.
 package fleet

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package instances knows the cluster's EC2 instances: it lists them, remembers what this process has launched or
-// ended before EC2 shows it, finds the one that bears a claim, and ends those that are in no Auto Scaling group.
+// Package instances lists the cluster's EC2 instances, adds those that this process has launched or terminated but
+// EC2 does not show yet, finds the instance of a NodeClaim, and terminates instances outside of Auto Scaling groups.
 //
-// It buys nothing, and it does not judge whose a machine may become. Machines that another autoscaler bought for a
-// NodeClaim are listed, too, without the uid of a claim. One caller lists for all.
-//
-// Begin at Index.List.
+// It launches nothing, and does not decide which NodeClaim an instance belongs to. Instances that another autoscaler
+// launched for a NodeClaim are listed without its UID. Concurrent callers share one request. Start reading at
+// Index.List.
 package instances

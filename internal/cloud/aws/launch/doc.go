@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package launch is what the two ways of launching have in common: the memory of each claim's launch (Registry), by
-// which a repeated request buys nothing more, and the answer for a machine that was bought (NewResult, Confirm).
+// Package launch contains what fleet and asg share: a record of the launch of each NodeClaim (Registry), which
+// prevents a repeated request from launching twice, and the result of a launch (NewResult, Confirm).
 //
-// It calls nothing that buys. What it remembers may be lost at any time: a machine bears its claim's uid as a tag
-// from its first moment, or from when it was handed to the claim, and is found by that.
+// It launches nothing itself. The record may be lost at any time, because a tag with the NodeClaim's UID identifies
+// its instance from the launch, or from the time it was assigned to the NodeClaim.
 package launch

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package offering is what can be bought: instance types with what a node of each will have (TypeBuilder), each in
-// zones, capacity types and prices (Set), and the options among them that a launch request allows (Set.Options).
+// Package offering computes what can be launched: instance types with the properties of their nodes (TypeBuilder),
+// their zones, capacity types and prices (Set), and the subset that a launch request allows (Set.Options).
 //
-// It asks AWS for nothing. Which offerings a node class has is for fleet and asg to say, each of its own kind. A Set
-// is never changed, and the same one is given out as long as what it was built from is the same (Cache), so a caller
-// may compare addresses.
+// It does not call AWS. fleet and asg determine the offerings of their node classes. A Set is immutable. While its
+// inputs are equal, the same Set is returned (Cache), so callers can compare pointers.
 package offering

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package quota remembers which EC2 quotas of the account were found reached, by what EC2 and Auto Scaling answer to
-// launches: nobody may ask Service Quotas. EC2 counts virtual CPUs for on demand and for spot, over all zones, for
-// groups of instance families. It calls nothing. Start reading at Tracker.
+// Package quota records which EC2 quotas of the account are exhausted, based on EC2's and Auto Scaling's responses to
+// launches, because the controller has no permission to call Service Quotas. EC2 counts vCPUs per instance family
+// group, separately for on-demand and spot, over all zones. The package makes no calls. Start reading at Tracker.
 package quota
 
 import (

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Command gen makes the built-in catalog of package catalog from the published figures:
+// Command gen generates the built-in catalog of package catalog from published data:
 //
 //	go run ./internal/cloud/catalog/gen -in ec2-us-east-1.json -out internal/cloud/catalog/ec2-us-east-1.json.gz
 //
-// It keeps what the catalog reads and drops the rest, reads its own output back, and fails when that says anything else than
-// the input. The output depends on nothing but the input; without an input it is left as it is.
+// It drops fields that the catalog does not use, then parses its output, and fails if that differs from the input.
+// The output depends on the input only. Without an input, the output file is not changed.
 package main
 
 import (

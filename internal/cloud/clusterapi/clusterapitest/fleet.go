@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package clusterapitest is a management cluster in memory whose objects never change, for tests and benchmarks of reading. Start reading at Fleet.
+// Package clusterapitest provides an in-memory management cluster with immutable objects, for tests and benchmarks
+// that read one. Start reading at Fleet.
 package clusterapitest
 
 import (

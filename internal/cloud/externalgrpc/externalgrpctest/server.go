@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package externalgrpctest is a server of the externalgrpc protocol with node groups in memory, for tests. It can be made to
-// misbehave. Start reading at Server.
+// Package externalgrpctest provides a server of the externalgrpc protocol with in-memory node groups and fault
+// injection, for tests. Start reading at Server.
 package externalgrpctest
 
 import (
