@@ -15,23 +15,23 @@ type Kind string
 
 // The kinds.
 const (
-	None                 Kind = ""                     // there is no error
-	NotFound             Kind = "NotFound"             // the object does not exist, or no longer: it is done
-	InsufficientCapacity Kind = "InsufficientCapacity" // set the offerings aside and decide again
-	Throttled            Kind = "Throttled"            // repeat after Error.After
-	NotReady             Kind = "NotReady"             // wait for the object named to become ready
-	Denied               Kind = "Denied"               // tell a person: it will not work until somebody changes something
-	Unknown              Kind = "Unknown"              // repeat with back-off; the effect may have happened
+	None                 Kind = ""                     // no error
+	NotFound             Kind = "NotFound"             // the object does not exist (any more): nothing to do
+	InsufficientCapacity Kind = "InsufficientCapacity" // mark the offerings unavailable, and decide again
+	Throttled            Kind = "Throttled"            // retry after Error.After
+	NotReady             Kind = "NotReady"             // wait until the named object is ready
+	Denied               Kind = "Denied"               // report it: it fails until someone changes something
+	Unknown              Kind = "Unknown"              // retry with back-off; the call may have had its effect
 )
 
 // Error is a provider's error.
 type Error struct {
 	Kind      Kind
-	Op        string        // what was asked for: launch, list, terminate, offerings
-	Object    string        // on what: a claim, a provider id, a node class
-	Offerings []OfferingKey // InsufficientCapacity: those that had none; sorted
-	After     time.Duration // Throttled: how long to wait before repeating
-	Err       error         // what was wrong, may be nil
+	Op        string        // the operation: launch, list, terminate, offerings
+	Object    string        // the object: a NodeClaim, a provider ID, a node class
+	Offerings []OfferingKey // InsufficientCapacity: the offerings without capacity; sorted
+	After     time.Duration // Throttled: delay before a retry
+	Err       error         // the cause; may be nil
 }
 
 // Error implements error.
@@ -69,10 +69,10 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf classifies any error: None for nil, Unknown for one that no provider classified.
+// KindOf returns the kind of an error: None for nil, Unknown if no provider classified it.
 func KindOf(err error) Kind {
 	if err == nil {
 		return None
@@ -84,7 +84,7 @@ func KindOf(err error) Kind {
 	return Unknown
 }
 
-// OfferingsOf are the offerings that an InsufficientCapacity error names.
+// OfferingsOf returns the offerings of an InsufficientCapacity error, nil for other errors.
 func OfferingsOf(err error) []OfferingKey {
 	var e *Error
 	if errors.As(err, &e) {
@@ -93,7 +93,7 @@ func OfferingsOf(err error) []OfferingKey {
 	return nil
 }
 
-// AfterOf is the delay that a Throttled error asks for, zero for any other.
+// AfterOf returns the delay of a Throttled error, zero for other errors.
 func AfterOf(err error) time.Duration {
 	var e *Error
 	if errors.As(err, &e) && e.Kind == Throttled {

@@ -12,50 +12,47 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Provider sells machines. All methods are safe for concurrent use.
+// Provider launches and terminates machines. All methods are safe for concurrent use.
 type Provider interface {
-	// Traits are fixed facts about the provider.
+	// Traits returns constant properties of the provider.
 	Traits() Traits
 
-	// Offerings says what a pool with this node class may buy: sorted by type name, each type's offerings by zone, then
-	// capacity type. Types that the pool's requirements exclude may be there; the solver excludes them. A price of 0 is one that the provider does
-	// not know: Priced puts another in its place. The result is shared
-	// and must not be changed; as long as nothing has changed it is the same slice, so a caller may compare its address.
+	// Offerings returns what a pool with this node class may launch: sorted by type name, and the offerings of each type by zone,
+	// then capacity type. It may contain types that the pool's requirements exclude; the solver excludes them. A price of 0 is
+	// unknown: Priced replaces it. The result is shared and read-only. While nothing changes, the same slice is returned, so callers
+	// can compare its address.
 	//
-	// Errors: NotReady when the class can't be bought with, Throttled, Denied, Unknown.
+	// Errors: NotReady if the class cannot be used, Throttled, Denied, Unknown.
 	Offerings(ctx context.Context, pool *model.NodePool, class NodeClass) ([]*model.InstanceType, error)
 
-	// Launch buys one machine for each request: the cheapest available offering that the request allows, or for spot one that the
-	// cloud prefers for its capacity at little more. Results are in the order of the requests. A second request with the same ClaimUID, also a concurrent one, one after a lost reply, or one
-	// after a restart of either side, buys nothing and answers what the first one bought; when that machine is gone by then,
-	// the answer is NotFound. A context that ends leaves items with its error; their machines may or may not have been bought,
-	// and repeating the request tells.
-	//
-	// Errors of an item: InsufficientCapacity with the offerings that had none, NotFound, NotReady, Throttled, Denied, Unknown.
+	// Launch launches one machine per request: the cheapest available offering that the request allows or, for spot, one that
+	// the cloud prefers because of its capacity at little more. Results are in the order of the requests. A repeated request
+	// with the same ClaimUID (concurrent, after a lost response, or after a restart of either side) launches nothing and
+	// returns the result of the first one; if that machine is gone, NotFound. If the context ends, items get its error; their
+	// machines may have been launched, which a repeated request reports. Errors of an item: InsufficientCapacity with the
+	// offerings without capacity, NotFound, NotReady, Throttled, Denied, Unknown.
 	Launch(ctx context.Context, requests []LaunchRequest) []LaunchResult
 
-	// List is every machine that bears one of our claims, by provider id. It shows what Launch made at most Traits.ListDelay
-	// after Launch answered, and a machine that is gone either with Gone set or not at all.
-	//
-	// Errors: Throttled, Denied, Unknown.
+	// List returns every machine with a NodeClaim of this cluster, by provider ID. It contains a launched machine at most
+	// Traits.ListDelay after Launch returned. A machine that is gone is missing or has Gone set. Errors: Throttled, Denied,
+	// Unknown.
 	List(ctx context.Context) ([]model.Instance, error)
 
-	// Terminate ends machines. Errors are in the order of the ids: nil when the machine is on its way out because of this call,
-	// NotFound when it is unknown or was already on its way out.
+	// Terminate terminates machines. Errors are in the order of the IDs: nil if this call terminates the machine, NotFound if
+	// it is unknown or already being terminated.
 	Terminate(ctx context.Context, providerIDs []string) []error
 }
 
-// Traits are fixed facts about a provider.
+// Traits are constant properties of a provider.
 type Traits struct {
 	Name    string
 	Classes []ClassKind // node classes it serves
-	// NodeLabels are the keys of the labels that the provider's nodes have beside those that all nodes have. The metrics of
-	// nodes bear them.
+	// NodeLabels are the keys of labels that only this provider's nodes have. Node metrics have them as labels.
 	NodeLabels []string
-	ListDelay  time.Duration // how long List may lag behind Launch; a younger machine's absence means nothing
+	ListDelay  time.Duration // maximum lag of List behind Launch; the absence of a younger machine means nothing
 }
 
-// Serves reports whether node classes of this group and kind are the provider's.
+// Serves reports whether the provider serves node classes of this group and kind.
 func (t Traits) Serves(group, kind string) bool {
 	for _, c := range t.Classes {
 		if c.Group == group && c.Kind == kind {
@@ -68,7 +65,7 @@ func (t Traits) Serves(group, kind string) bool {
 // ClassKind is a kind of node class.
 type ClassKind struct{ Group, Kind string }
 
-// NodeClass is a node class as the API server has it. Only its own provider reads Spec.
+// NodeClass is a node class as stored in the API server. Only its provider reads Spec.
 type NodeClass struct {
 	Group, Kind, Name, UID string
 	Generation             int64
@@ -77,43 +74,43 @@ type NodeClass struct {
 	Spec                   []byte // JSON of the object's spec; empty: an empty spec
 }
 
-// LaunchRequest asks for one machine.
+// LaunchRequest is a request for one machine.
 type LaunchRequest struct {
 	ClaimName, ClaimUID string    // ClaimUID is the idempotency key
-	ClaimCreated        time.Time // when the claim was made; zero: not known, taken to be now
+	ClaimCreated        time.Time // creation time of the NodeClaim; zero: unknown, treated as now
 	Pool                string    // empty: standalone claim
 	Class               NodeClass
 
-	// What may be bought: every offering that satisfies Requirements, whose type is in Types, zone in Zones and capacity type
-	// in CapacityTypes (an empty list allows all), and whose allocatable holds Requests.
+	// Allowed offerings: those that satisfy Requirements, with a type in Types, a zone in Zones and a capacity type in
+	// CapacityTypes (an empty list allows all), and whose allocatable resources cover Requests.
 	Requirements  model.Requirements
 	Types         []string
 	Zones         []string
 	CapacityTypes []string
 	Requests      model.Resources
 
-	// Prices are what some of these offerings count as, in micro-dollars an hour, instead of what the provider takes them to cost:
-	// NodeOverlays say so. The cheapest is then the cheapest by these.
+	// Prices are prices of some of these offerings in micro-dollars per hour, set by NodeOverlays. They replace the
+	// provider's prices in the choice of the cheapest offering.
 	Prices map[OfferingKey]int64
 
-	// How the node has to look when it registers. The provider adds the labels of the offering it chose and the bootstrap
+	// Properties of the node when it registers. The provider adds the labels of the selected offering, and the bootstrap
 	// taint karpenter.sh/unregistered:NoExecute.
 	NodeLabels    model.Labels
 	Annotations   model.Labels
 	Taints        []model.Taint
 	StartupTaints []model.Taint
 
-	// Unavailable are offerings that had no capacity a moment ago. A provider asks for none of them, but where it has asked for this claim
-	// before, and answers InsufficientCapacity that names them if there is no other. The caller must not change it.
+	// Unavailable are offerings that recently had no capacity. A provider does not request them, unless it already did for
+	// this NodeClaim. If no other is allowed, it returns InsufficientCapacity with them. Read-only.
 	Unavailable map[OfferingKey]bool
-	// ShiftedZones are zones in which nothing is launched now, available or not.
+	// ShiftedZones are zones in which nothing is launched now, even with capacity.
 	ShiftedZones []string
-	// Following is how many more launches from the same node group are about to be asked for, their claims being under way: a provider
-	// that serves several at once may wait a moment for them.
+	// Following is the number of launches from the same node group that will follow shortly. A provider that serves several
+	// at once may wait for them.
 	Following int
 }
 
-// PriceMicro is what an offering counts as for the request, in micro-dollars an hour.
+// PriceMicro returns the price of an offering for the request, in micro-dollars per hour.
 func (r *LaunchRequest) PriceMicro(instanceType string, o *model.Offering) int64 {
 	if v, ok := r.Prices[OfferingKey{InstanceType: instanceType, Zone: o.Zone, CapacityType: o.CapacityType}]; ok {
 		return v
@@ -121,40 +118,41 @@ func (r *LaunchRequest) PriceMicro(instanceType string, o *model.Offering) int64
 	return o.PriceMicro
 }
 
-// LaunchResult is what became of one request. With Err nil a machine was bought and the rest describes it.
+// LaunchResult is the result of one request. If Err is nil, a machine was launched, and the other fields describe it.
 type LaunchResult struct {
 	ClaimUID string
 	Err      error
 
-	// ProviderID is the machine's. It is empty where the cloud has accepted the launch but can't tell yet which machine it will be
-	// (a node group's desired size was raised); so is everything else then. The same request, made again, buys nothing and tells when
-	// it is known. Until then List shows a placeholder with the claim's UID, and Terminate of that gives the machine up.
+	// ProviderID is the ID of the machine. It and all other fields are empty if the cloud accepted the launch but does not
+	// know the machine yet (the desired size of a node group was raised). A repeated request launches nothing, and returns
+	// the machine once it is known. Until then, List contains a placeholder with the ClaimUID, and Terminate of the
+	// placeholder cancels the launch.
 	ProviderID   string
 	InstanceType string
 	Zone         string
 	CapacityType string
 	PriceMicro   int64
-	Modelled     bool // the price is a model's, not a published one
+	Modelled     bool // the price is an estimate
 	ImageID      string
 	Capacity     model.Resources
 	Allocatable  model.Resources
-	Annotations  model.Labels // for the claim, so that the provider can tell later what it was bought as
+	Annotations  model.Labels // annotations for the NodeClaim, by which the provider recognizes later how it was launched
 	Labels       model.Labels // single-valued labels of the offering: type, zone, capacity type, arch, os, region, provider's
 
-	// Unavailable are offerings that were allowed and would have been cheaper, but had no capacity.
+	// Unavailable are allowed offerings that would have been cheaper, but had no capacity.
 	Unavailable []OfferingKey
 }
 
-// OfferingKey names an offering.
+// OfferingKey identifies an offering.
 type OfferingKey struct {
 	InstanceType string `json:"instanceType"`
 	Zone         string `json:"zone"`
 	CapacityType string `json:"capacityType"`
-	Group        string `json:"group,omitempty"` // a node group, where it is one's alone; empty: the cloud's
-	Full         bool   `json:"full,omitempty"`  // the group has as many machines as it may, so its offerings tell how many more it may have
+	Group        string `json:"group,omitempty"` // node group of the offering; empty: none
+	Full         bool   `json:"full,omitempty"`  // the group is at its maximum size, which its offerings report as Remaining
 }
 
-// String writes type/zone/capacity type.
+// String returns type/zone/capacity type.
 func (k OfferingKey) String() string {
 	s := k.InstanceType + "/" + k.Zone + "/" + k.CapacityType
 	if k.Group != "" {
@@ -163,7 +161,7 @@ func (k OfferingKey) String() string {
 	return s
 }
 
-// Less orders offerings by type, zone, capacity type.
+// Less reports whether k sorts before o: by type, zone, capacity type, group.
 func (k OfferingKey) Less(o OfferingKey) bool {
 	if k.InstanceType != o.InstanceType {
 		return k.InstanceType < o.InstanceType
@@ -180,8 +178,8 @@ func (k OfferingKey) Less(o OfferingKey) bool {
 	return !k.Full && o.Full
 }
 
-// IsUnavailable reports whether nothing is launched now in an offering of a node group: it had no capacity a moment ago, in this group
-// or in any, or its zone is shifted away from. The group is empty for an offering of the cloud's.
+// IsUnavailable reports whether nothing is launched now in an offering of a node group, because it recently had no capacity
+// (in this group or in any), or because of a zonal shift. group is empty for an offering without a node group.
 func (r *LaunchRequest) IsUnavailable(k OfferingKey, group string) bool {
 	if slices.Contains(r.ShiftedZones, k.Zone) {
 		return true
@@ -193,59 +191,58 @@ func (r *LaunchRequest) IsUnavailable(k OfferingKey, group string) bool {
 	return r.Unavailable[k] || r.Unavailable[alone] || r.Unavailable[full]
 }
 
-// Drifter is a provider that can tell when a machine no longer is what its node class asks for.
+// Drifter is a provider that detects machines that no longer match their node class.
 type Drifter interface {
-	// Drifted answers in the order of the queries: the reason, empty where there is no drift.
+	// Drifted returns one reason per query, in order; empty: no drift.
 	Drifted(ctx context.Context, queries []DriftQuery) ([]string, error)
 }
 
-// DriftQuery is one claim and its class as it is now.
+// DriftQuery is a NodeClaim and its current node class.
 type DriftQuery struct {
 	Claim *model.Claim
 	Class NodeClass
 }
 
-// Repairer is a provider that knows which node conditions mean that a machine is broken.
+// Repairer is a provider that defines which node conditions mean that a machine is broken.
 type Repairer interface {
-	// RepairPolicies returns the policies; legacy: those of Karpenter before v1.15, which know no reasons.
+	// RepairPolicies returns the policies; with legacy, those of Karpenter before v1.15, which ignore reasons.
 	RepairPolicies(legacy bool) []RepairPolicy
 }
 
-// RepairPolicy says that a node whose condition has had this status for this long is broken, and how long the drain of such a
-// node waits for its pods; 0: not at all.
+// RepairPolicy defines that a node is broken if a condition has this status for the duration After, and how long its drain
+// waits for pods; 0: not at all.
 type RepairPolicy struct {
 	Condition, Status string
-	Reason            *regexp.Regexp // of the condition; nil: a reason that matches no other policy of the condition and status
+	Reason            *regexp.Regexp // reason of the condition; nil: any reason that matches no other policy of this condition and status
 	After, Drain      time.Duration
-	Priority          int  // which of several broken nodes is repaired first: the higher
-	Reboot            bool // it is rebooted, if the provider is a Rebooter, and not replaced
+	Priority          int  // nodes with higher priority are repaired first
+	Reboot            bool // reboot instead of replace, if the provider is a Rebooter
 }
 
 // Rebooter is a provider that restarts machines in place.
 type Rebooter interface {
-	// Reboot asks for the restart of a machine, and returns when the cloud has accepted that. It is no more than asked for once by whoever calls.
-	//
-	// Errors: NotFound, Throttled and Denied, after which the machine is not restarted, and Unknown, after which it may be.
+	// Reboot requests the restart of a machine, and returns when the cloud has accepted it. The caller requests it only once.
+	// Errors: NotFound, Throttled and Denied, if the machine is not restarted; Unknown, if it may be.
 	Reboot(ctx context.Context, providerID string) error
 }
 
-// Interrupter is a provider that is told in advance about machines it will lose.
+// Interrupter is a provider that receives interruption notices.
 type Interrupter interface {
-	// Interruptions hands each notice to handle, until the context ends or the source fails. A notice for which handle
-	// returns nil is done with; any other comes again.
+	// Interruptions passes each notice to handle, until the context ends or the source fails. A notice is done if handle
+	// returns nil; otherwise it is delivered again.
 	Interruptions(ctx context.Context, handle func(context.Context, Interruption) error) error
 }
 
-// Kinds of Interruption, as the reasons of disruptions have them.
+// Kinds of Interruption, used as reasons of disruptions.
 const (
 	SpotInterruption = "SpotInterruption"
-	// ReservationInterruption is of a machine in a reservation that its owner takes back, or in a block that ends.
+	// ReservationInterruption: the owner of the machine's capacity reservation reclaims it, or its capacity block ends.
 	ReservationInterruption = "CapacityReservationInterruption"
-	Rebalance               = "Rebalance" // a recommendation: the machine may be taken back
+	Rebalance               = "Rebalance" // a rebalance recommendation: the machine may be interrupted
 	ScheduledChange         = "ScheduledChange"
 	StateChange             = "StateChange" // the machine is stopping, or has stopped
-	// InstanceStatusFailed and SystemStatusFailed are of a machine that fails the cloud's own checks: of what runs on it, and
-	// of the hardware below.
+	// InstanceStatusFailed and SystemStatusFailed: the machine fails the cloud's status checks, of the instance or of the
+	// underlying hardware.
 	InstanceStatusFailed = "InstanceStatusFailed"
 	SystemStatusFailed   = "SystemStatusFailed"
 )
@@ -254,65 +251,65 @@ const (
 type Interruption struct {
 	ProviderID string
 	Kind       string    // SpotInterruption, …
-	At         time.Time // when the machine goes; zero: not said
-	Sent       time.Time // when the cloud sent it; zero: not said
-	Stops      bool      // of StateChange: the machine is being stopped, which is less than ended
+	At         time.Time // when the machine is interrupted; zero: unknown
+	Sent       time.Time // when the cloud sent it; zero: unknown
+	Stops      bool      // for StateChange: the machine is being stopped, not terminated
 }
 
-// Learner is a provider whose catalogue can't know how much memory a node will have, and wants to be told.
+// Learner is a provider that learns the real memory of nodes, which its catalogue does not contain.
 type Learner interface {
-	// Learn says that a node of a type, booted from an image, has so much memory. An error: tell it again.
+	// Learn reports the memory of a node by instance type and image, in bytes. After an error, report it again.
 	Learn(ctx context.Context, instanceType, image string, memoryBytes int64) error
 }
 
-// ClassStatuser is a provider whose node classes have a status to be written; the controller writes it.
+// ClassStatuser is a provider whose node classes have a status. The controller writes it.
 type ClassStatuser interface {
 	ClassStatus(ctx context.Context, class NodeClass) (ClassStatus, error)
 }
 
-// ClassStatus is what a node class's status should say.
+// ClassStatus is the desired status of a node class.
 type ClassStatus struct {
 	Conditions map[string]model.Condition // by type; Since is ignored
-	Status     []byte                     // JSON of further status fields; empty: none
+	Status     []byte                     // JSON of additional status fields; empty: none
 }
 
-// ClassEnder is a provider that makes things for a node class which go with it.
+// ClassEnder is a provider that creates resources for node classes, and deletes them with the class.
 type ClassEnder interface {
-	// EndsClasses reports whether something is made for classes of this kind. Such a class bears a finalizer before it is asked about, so that
-	// EndClass is called before it goes.
+	// EndsClasses reports whether the provider creates resources for classes of this kind. Such a class gets a finalizer
+	// before it is used, so that EndClass is called before it is deleted.
 	EndsClasses(group, kind string) bool
 
-	// EndClass takes away what was made for a class that is being deleted and that no claim uses any more. Nothing is made for it again.
-	// What is not there is no error: done twice, it is done once.
-	//
-	// Errors: Throttled, Denied, Unknown.
+	// EndClass deletes the resources of a class that is being deleted and that no NodeClaim uses. It is idempotent: missing
+	// resources are not errors. Nothing is created for the class afterwards. Errors: Throttled, Denied, Unknown.
 	EndClass(ctx context.Context, class NodeClass) error
 }
 
-// QuotaTeller is a provider that knows which quotas of its account are reached.
+// QuotaTeller is a provider that knows which quotas of its account are exhausted.
 type QuotaTeller interface {
-	// ReachedQuota says which quota keeps instances of a type and capacity type from being launched now, and what to do about it;
-	// empty: none is known to.
+	// ReachedQuota returns the quota that prevents launches of an instance type and capacity type now, with the remedy;
+	// empty: none is known.
 	ReachedQuota(t *model.InstanceType, capacityType string) string
 }
 
-// ZoneShifter is a provider whose cloud is told to move the cluster away from impaired zones. SetAside keeps launches out of them.
+// ZoneShifter is a provider whose cloud can shift the cluster away from impaired zones. SetAside prevents launches there.
 type ZoneShifter interface {
-	// ZonalShifts returns the shifts in effect now, as last read, by zone. It calls nothing. read false: they have not been read yet, and may be soon.
+	// ZonalShifts returns the active shifts as last read, by zone, without a request. read is false if they have not been
+	// read yet.
 	ZonalShifts() (shifts []model.ZonalShift, read bool)
 
-	// WatchZonalShifts keeps what ZonalShifts returns up to date until the context ends, and calls changed after each change.
+	// WatchZonalShifts keeps the result of ZonalShifts up to date until the context ends, and calls changed after each
+	// change.
 	WatchZonalShifts(ctx context.Context, changed func())
 }
 
-// Decorator is a Provider around another one.
+// Decorator is a Provider that wraps another one.
 type Decorator interface {
 	Provider
 	Unwrap() Provider
 }
 
-// As finds an optional interface (Drifter, Repairer, Rebooter, Interrupter, Learner, ClassStatuser, ClassEnder,
-// QuotaTeller, ZoneShifter) in a provider or in what it decorates.
+// As returns an optional interface (Drifter, Repairer, Rebooter, Interrupter, Learner, ClassStatuser, ClassEnder,
+// QuotaTeller, ZoneShifter) of a provider or of a provider that it wraps.
 func As[T any](p Provider) (T, bool) {
 	for {
 		if t, ok := p.(T); ok {

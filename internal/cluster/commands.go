@@ -25,30 +25,30 @@ import (
 // started whole, or has lost one: it is taken back. A command without replacements is written down by the condition
 // alone; until that has been read back, it is an UnwrittenCommand.
 
-// Command is a disruption command as the Snapshot shows it.
+// Command is a running disruption command, as read from the Snapshot.
 type Command struct {
 	CommandRecord
 	Since        time.Time
-	Candidates   []*model.Claim // that are not being deleted yet
+	Candidates   []*model.Claim // candidates that are not being deleted yet
 	Deleting     int            // that are
 	Replacements []*model.Claim
-	HostedOn     []*model.Claim // that have AnnotationHost
+	HostedOn     []*model.Claim // nodes with AnnotationHost
 }
 
-// UnwrittenCommand is a command without replacements whose condition has not been read back yet.
+// UnwrittenCommand is a command without replacements whose condition the watch has not shown yet.
 type UnwrittenCommand struct {
 	CommandRecord
 	Since time.Time
 }
 
-// Commands are the disruption commands under way.
+// Commands are the running disruption commands.
 type Commands struct {
 	ByID map[plan.CommandID]*Command
 
 	ofClaim  map[string]plan.CommandID // by name of a claim that a command deletes: the command's id
 	involved map[string]bool           // by claim name: its objects speak of a command, or one deletes it
 
-	Lost      map[plan.CommandID]CommandRecord // commands that only replacements on their way out speak of
+	Lost      map[plan.CommandID]CommandRecord // commands known only from replacements that are being deleted
 	Unwritten map[string]UnwrittenCommand      // by claim uid: those given that no object of their claim speaks of yet
 }
 
@@ -157,21 +157,21 @@ func (m *Command) addClaim(uid string) {
 	}
 }
 
-// ReplacementsReady reports whether the replacements that are known are ready for pods.
+// ReplacementsReady reports whether all known replacements are ready for pods.
 func (m *Command) ReplacementsReady() bool {
 	return !slices.ContainsFunc(m.Replacements, func(c *model.Claim) bool { return !c.Is(lifecycle.Initialized) })
 }
 
-// IDs returns the ids of the commands, sorted.
+// IDs returns the IDs of the commands, sorted.
 func (cs *Commands) IDs() []plan.CommandID { return slices.Sorted(maps.Keys(cs.ByID)) }
 
-// Of returns the id of the command that deletes a claim and has not begun to; empty: none.
+// Of returns the ID of the command that will delete a NodeClaim and has not started to; empty: none.
 func (cs *Commands) Of(c *model.Claim) plan.CommandID { return cs.ofClaim[c.Name] }
 
-// IsInvolved reports whether objects of a claim speak of a command, or one deletes it.
+// IsInvolved reports whether a NodeClaim or its node belongs to a command.
 func (cs *Commands) IsInvolved(c *model.Claim) bool { return cs.involved[c.Name] }
 
-// HaveHosts reports whether a standing node hosts a command.
+// HaveHosts reports whether an existing node hosts a command.
 func (cs *Commands) HaveHosts() bool {
 	for _, m := range cs.ByID {
 		if len(m.HostedOn) > 0 {

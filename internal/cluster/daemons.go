@@ -10,7 +10,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// WaitsForDaemons reports whether a node is kept until the pods of its DaemonSets have come.
+// WaitsForDaemons reports whether a node is reserved until its DaemonSet pods exist.
 func WaitsForDaemons(c *model.Claim, n *model.Node) bool {
 	return c.Reserved && (!IsRegistered(n) || HasReservedTaint(n, c))
 }
@@ -50,8 +50,8 @@ func standsOn(c *model.Class, labels model.Labels, taints []model.Taint, name st
 	})
 }
 
-// MayStandOn reports whether the DaemonSet controller makes a pod of a class for a node that is still to come with some values of its
-// open labels, and with others does not.
+// MayStandOn reports whether the DaemonSet controller creates a pod of a class for an upcoming node with some values of its
+// open labels, but not with others.
 func MayStandOn(c *model.Class, labels model.Labels, open model.Requirements, taints []model.Taint) bool {
 	if len(open) == 0 || len(c.Terms) == 0 || model.Untolerated(taints, c.Tolerations) != nil {
 		return false

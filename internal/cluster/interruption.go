@@ -15,15 +15,15 @@ import (
 // and no budget holds it up: it goes in any case. PodDisruptionBudgets hold during the drain as always.
 type Interruption struct {
 	Claim    *model.Claim
-	Node     *model.Node // nil: not there yet, or not any more
+	Node     *model.Node // nil: not registered yet, or gone
 	Notice   Notice
-	Deadline time.Time    // when it will be gone
-	Drain    time.Time    // when its drain must begin, wherever its pods may go
-	Pods     []*model.Pod // on Node, and need another one; in the order of Node.Pods
+	Deadline time.Time    // when it will be terminated
+	Drain    time.Time    // when its drain must start, even if its pods have no other node
+	Pods     []*model.Pod // pods on Node that need another node; in the order of Node.Pods
 }
 
-// ReadInterruptions finds the machines that are to be taken away, among the dirty claims. A machine whose cloud does not say
-// when it goes stays for a while after the notice. Only the View's owner calls it, before the View is read.
+// ReadInterruptions finds the interrupted machines among the changed NodeClaims. Without a deadline from the cloud, a default
+// applies. Only the View's owner calls it, before the View is read.
 func (v *View) ReadInterruptions(stays time.Duration) {
 	for _, c := range v.DirtyClaims {
 		n, ok := ReadNotice(c)

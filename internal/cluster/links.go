@@ -10,7 +10,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Links tells which nodes and claims of a Snapshot belong together, by position.
+// Links maps nodes and NodeClaims of a Snapshot to each other, by position.
 type Links struct {
 	nodeOf            []int32            // by claim: the only node with its provider id; or None, or Several
 	claimOf           []int32            // by node: the claim it names; or None
@@ -92,7 +92,7 @@ func findClaim(s *model.Snapshot, name string) int32 {
 	return int32(i)
 }
 
-// Instances is what the cloud's list says next to the claims.
+// Instances contains the instances in the cloud's list that belong to NodeClaims, and the others.
 type Instances struct {
 	instances []*model.Instance
 	links     *Links

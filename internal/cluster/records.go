@@ -19,20 +19,20 @@ const AnnotationInterrupted = "dovetail.sh/interrupted"
 // StateChange is the kind of a notice that a machine is stopping already.
 const StateChange = "StateChange"
 
-// Notice is what a cloud has said about a machine that it will take away.
+// Notice is an interruption notice.
 type Notice struct {
 	Kind string    `json:"kind"`        // as in cloud.Interruption
-	At   time.Time `json:"at,omitzero"` // when the machine goes; zero: not said
-	Seen time.Time `json:"seen"`        // when the notice came
+	At   time.Time `json:"at,omitzero"` // when the machine is interrupted; zero: unknown
+	Seen time.Time `json:"seen"`        // when the notice was received
 }
 
-// Text returns the notice as it is written into a NodeClaim. It never fails for a time within the years 0 to 9999.
+// Text returns the encoding of the notice in a NodeClaim. It never fails for years 0 to 9999.
 func (n Notice) Text() (string, error) {
 	b, err := json.Marshal(n)
 	return string(b), err
 }
 
-// ReadNotice returns a claim's notice; false: it has none, or one that Dovetail did not write.
+// ReadNotice returns a NodeClaim's notice; false if it has none, or one that Dovetail did not write.
 func ReadNotice(c *model.Claim) (Notice, bool) {
 	text := c.Annotations[AnnotationInterrupted]
 	if text == "" {
@@ -51,13 +51,13 @@ const AnnotationCommand = "dovetail.sh/move"
 // CommandRecord is the value of AnnotationCommand.
 type CommandRecord struct {
 	ID     plan.CommandID `json:"id"`
-	Cause  plan.Code      `json:"cause"`            // why its claims go
-	Of     int            `json:"of"`               // replacements in all
-	Hosts  int            `json:"hosts,omitempty"`  // standing nodes that are to take its pods
-	Claims []string       `json:"claims,omitempty"` // that go, by uid: a name may come back
+	Cause  plan.Code      `json:"cause"`            // why its NodeClaims are removed
+	Of     int            `json:"of"`               // total number of replacements
+	Hosts  int            `json:"hosts,omitempty"`  // existing nodes that will run its pods
+	Claims []string       `json:"claims,omitempty"` // UIDs of the removed NodeClaims, because names may recur
 }
 
-// ReadCommandRecord reads a claim's AnnotationCommand; false: it has none, or one that was not written by us.
+// ReadCommandRecord returns a NodeClaim's AnnotationCommand; false if it has none, or one that Dovetail did not write.
 func ReadCommandRecord(c *model.Claim) (r CommandRecord, ok bool) {
 	text := c.Annotations[AnnotationCommand]
 	if text == "" {
@@ -66,15 +66,15 @@ func ReadCommandRecord(c *model.Claim) (r CommandRecord, ok bool) {
 	return r, json.Unmarshal([]byte(text), &r) == nil && r.ID != ""
 }
 
-// ReplacedBy returns the id of the disruption command that a claim was made for, and the uids of the claims that this
-// deletes; empty: it was made for none.
+// ReplacedBy returns the ID of the disruption command that a NodeClaim was created for, and the UIDs of the NodeClaims that
+// the command removes; empty: none.
 func ReplacedBy(c *model.Claim) (command plan.CommandID, claims []string) {
 	r, _ := ReadCommandRecord(c)
 	return r.ID, r.Claims
 }
 
-// DisruptedBy returns the id of the disruption command that deletes a claim, as its condition DisruptionReason says; empty: it
-// names none.
+// DisruptedBy returns the ID of the disruption command that removes a NodeClaim, from its condition DisruptionReason; empty:
+// none.
 func DisruptedBy(c *model.Claim) plan.CommandID {
 	d := c.Conditions[lifecycle.Disrupted]
 	if !d.True() {
@@ -87,13 +87,13 @@ func DisruptedBy(c *model.Claim) plan.CommandID {
 // AnnotationHost on a NodeClaim names the disruption command whose pods its standing node is to take.
 const AnnotationHost = "dovetail.sh/host"
 
-// HostRecord is the value of AnnotationHost: the command, and since when.
+// HostRecord is the value of AnnotationHost: the command, and its start.
 type HostRecord struct {
 	CommandRecord
 	Since time.Time `json:"since"`
 }
 
-// ReadHostRecord reads a claim's AnnotationHost; false: it has none, or one that was not written by us.
+// ReadHostRecord returns a NodeClaim's AnnotationHost; false if it has none, or one that Dovetail did not write.
 func ReadHostRecord(c *model.Claim) (r HostRecord, ok bool) {
 	text := c.Annotations[AnnotationHost]
 	if text == "" {
@@ -102,13 +102,13 @@ func ReadHostRecord(c *model.Claim) (r HostRecord, ok bool) {
 	return r, json.Unmarshal([]byte(text), &r) == nil && r.ID != ""
 }
 
-// HostedCommand returns the id of the disruption command whose pods a NodeClaim's node is to take; empty: there is none.
+// HostedCommand returns the ID of the disruption command whose pods a NodeClaim's node will run; empty: none.
 func HostedCommand(c *model.Claim) plan.CommandID {
 	r, _ := ReadHostRecord(c)
 	return r.ID
 }
 
-// BookedSince returns since when a claim's standing node is reserved for pods of ProvisioningRequests; false: it is not.
+// BookedSince returns since when a NodeClaim's existing node is reserved for pods of ProvisioningRequests; false: it is not.
 func BookedSince(c *model.Claim) (time.Time, bool) {
 	text := c.Annotations[model.AnnotationBooked]
 	if text == "" {
@@ -118,8 +118,8 @@ func BookedSince(c *model.Claim) (time.Time, bool) {
 	return since, err == nil
 }
 
-// ReservedSince returns since when a claim's node is reserved that was standing before: it hosts a disruption command, or is booked for
-// ProvisioningRequests. False: it is not, or was reserved before it took pods.
+// ReservedSince returns since when an existing node is reserved because it hosts a disruption command or is booked for
+// ProvisioningRequests. False: it is not, or it has been reserved since its launch.
 func ReservedSince(c *model.Claim) (time.Time, bool) {
 	if r, ok := ReadHostRecord(c); ok {
 		return r.Since, true
@@ -127,10 +127,10 @@ func ReservedSince(c *model.Claim) (time.Time, bool) {
 	return BookedSince(c)
 }
 
-// IsForBuffer reports whether a claim was made for virtual pods alone.
+// IsForBuffer reports whether a NodeClaim was created for virtual pods only.
 func IsForBuffer(c *model.Claim) bool { return c.NoReserve == string(plan.HeldForBuffer) }
 
-// LaunchBasis names the template and the node class generation under which a NodePool's nodes are launched.
+// LaunchBasis identifies the template and the node class generation from which a NodePool's nodes are launched.
 func LaunchBasis(p *model.NodePool) string {
 	return p.Hash + "/" + strconv.FormatInt(p.ClassGeneration, 10)
 }

@@ -10,27 +10,27 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Reservation is a claim whose slots still hold room for pods (contract 9): it is coming, or its reservation is not
-// over.
+// Reservation is a NodeClaim with slots that still reserve capacity (contract 9): it is being launched, or its reservation
+// has not ended.
 type Reservation struct {
 	Claim *model.Claim
-	Node  *model.Node  // nil: there is none, or there are several
-	Slots []OpenSlot   // in the order of the claim's slots
-	Pods  []*model.Pod // pending pods that the slots are for, in the order in which they were matched
+	Node  *model.Node  // nil: none, or several
+	Slots []OpenSlot   // in the order of the NodeClaim's slots
+	Pods  []*model.Pod // pending pods with these slots, in the order of assignment
 	at    map[SlotKey]int
 
-	Matched model.Resources // what these pods ask for, and the pods of DaemonSets that are still to come
+	Matched model.Resources // requests of these pods, and of missing DaemonSet pods
 
-	Ending bool // pods that some of its open slots are for are still ending elsewhere
+	Ending bool // previous pods of some open slots are still terminating elsewhere
 }
 
-// OpenSlot is a slot of a claim, and the pods that take it.
+// OpenSlot is a slot of a NodeClaim, with the pods that use it.
 type OpenSlot struct {
 	model.Slot
 	Bound   int  // pods on the node
-	Matched int  // pending pods that will come
-	Refused int  // of these, pods that neither we may bind nor a toleration lets in
-	Ending  bool // pods that it is for are still ending elsewhere
+	Matched int  // pending pods assigned to it
+	Refused int  // of these, pods that Dovetail may not bind and whose toleration was rejected
+	Ending  bool // its previous pods are still terminating elsewhere
 }
 
 // Awaited returns how many pods a slot keeps capacity for that are not on the node. A slot on a reserved node waits for the successor of its pod,
@@ -43,7 +43,7 @@ func (h *Reservation) Awaited(s *OpenSlot) int {
 	return s.Matched
 }
 
-// Expected returns the slots of the claim with as many pods as are on the node or Awaited.
+// Expected returns the NodeClaim's slots with the number of pods that are on the node or Awaited.
 func (h *Reservation) Expected() (slots []model.Slot) {
 	for i := range h.Slots {
 		s := h.Slots[i].Slot
@@ -54,8 +54,7 @@ func (h *Reservation) Expected() (slots []model.Slot) {
 	return slots
 }
 
-// NewReservation returns what a claim with slots holds for pods, none of which is matched to a slot yet. n is its node; nil: it
-// has none.
+// NewReservation returns the reservation of a NodeClaim with slots, without any assigned pods. n is its node; nil: none.
 func NewReservation(v *View, c *model.Claim, n *model.Node) *Reservation {
 	h := &Reservation{Claim: c, Node: n, at: make(map[SlotKey]int, len(c.Slots))}
 	for i, s := range c.Slots {
@@ -72,13 +71,13 @@ func NewReservation(v *View, c *model.Claim, n *model.Node) *Reservation {
 	return h
 }
 
-// HasSlot reports whether the claim has a slot of a kind, filled or not.
+// HasSlot reports whether the NodeClaim has a slot of this kind, filled or not.
 func (h *Reservation) HasSlot(k SlotKey) bool {
 	_, ok := h.at[k]
 	return ok
 }
 
-// AwaitedPods returns how many pods that slots are kept for are not on the node yet; 0 for nil.
+// AwaitedPods returns the number of pods with slots that are not on the node yet; 0 for nil.
 func (h *Reservation) AwaitedPods() int {
 	if h == nil {
 		return 0
@@ -92,8 +91,8 @@ func (h *Reservation) AwaitedPods() int {
 	return n
 }
 
-// Began returns the condition Initialized of a reservation's claim, since when its pods may come: of a node that was reserved
-// when it was standing, since then.
+// Began returns when pods of a reservation could first use the node: its initialization or, for an existing node, the start
+// of the reservation.
 func (h *Reservation) Began() model.Condition {
 	c := h.Claim.Conditions[lifecycle.Initialized]
 	if since, ok := ReservedSince(h.Claim); ok {
@@ -102,12 +101,12 @@ func (h *Reservation) Began() model.Condition {
 	return c
 }
 
-// IsForRequest reports whether pods of ProvisioningRequests that do not exist yet have slots on the claim; false for nil.
+// IsForRequest reports whether the NodeClaim has slots for pods of ProvisioningRequests that do not exist yet; false for nil.
 func (h *Reservation) IsForRequest() bool {
 	return h != nil && slices.ContainsFunc(h.Pods, func(p *model.Pod) bool { return p.Placeholder })
 }
 
-// IsPromised reports whether slots of a claim are for a ProvisioningRequest that is provisioned.
+// IsPromised reports whether the NodeClaim has slots for a ProvisioningRequest that is Provisioned.
 func (v *View) IsPromised(c *model.Claim) bool {
 	return slices.ContainsFunc(v.Snapshot.Requests, func(r *model.ProvisioningRequest) bool {
 		return r.IsProvisioned() && !r.IsOver() && slices.ContainsFunc(c.Slots, func(s model.Slot) bool { return s.Owner == r.UID })
@@ -136,7 +135,7 @@ func (h *Reservation) SlotIsLoose(k SlotKey) bool {
 	return ok && h.Slots[i].Loose
 }
 
-// IsUsable reports whether a claim's node would take pods now, but for its reservation.
+// IsUsable reports whether a NodeClaim's node would accept pods now, except for its reservation.
 func (h *Reservation) IsUsable() bool {
 	n := h.Node
 	if !n.Ready {
@@ -150,8 +149,8 @@ func (h *Reservation) IsUsable() bool {
 	return true
 }
 
-// IsShut reports whether a node that was reserved when it was standing takes no pods now, because somebody cordoned or tainted it. Taints that
-// Kubernetes sets on a node that is not Ready do not count: they may go by themselves.
+// IsShut reports whether an existing node that was reserved later accepts no pods now because someone cordoned or tainted it.
+// Taints of Kubernetes for nodes that are not Ready do not count: they may be removed automatically.
 func (h *Reservation) IsShut() bool {
 	if h.Node == nil || h.Claim.Annotations[model.AnnotationBooked] == "" || !h.Node.Ready {
 		return false
@@ -159,8 +158,8 @@ func (h *Reservation) IsShut() bool {
 	return !h.IsUsable()
 }
 
-// DistanceToReady returns how far a claim's machine is from taking pods that wait, 0 the nearest. The oldest pods
-// should run first: kube-scheduler tries them first, in vain if their machine is not launched yet.
+// DistanceToReady returns how far a NodeClaim's machine is from accepting pods; 0 is the nearest. The oldest pods should run
+// first, because kube-scheduler tries them first, without success if their machine is not launched yet.
 func (h *Reservation) DistanceToReady() int {
 	switch c := h.Claim; {
 	case c.Is(lifecycle.Initialized) && !(h.Node != nil && h.IsUsable()):
@@ -173,10 +172,10 @@ func (h *Reservation) DistanceToReady() int {
 	return 0
 }
 
-// IsRegistered reports whether there is a node and it has been registered.
+// IsRegistered reports whether the node exists and is registered.
 func IsRegistered(n *model.Node) bool { return n != nil && n.Labels[model.LabelRegistered] == "true" }
 
-// HasReservedTaint reports whether a node bears the taint that reserves it for a claim's pods.
+// HasReservedTaint reports whether a node has the taint of a NodeClaim's reservation.
 func HasReservedTaint(n *model.Node, c *model.Claim) bool {
 	for _, t := range n.Taints {
 		if t.Key == model.TaintReserved && t.Value == c.Name {

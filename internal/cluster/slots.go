@@ -14,7 +14,7 @@ import (
 // nameEncoding writes hashes as Kubernetes likes names: lower case letters and digits.
 var nameEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// HashName returns n characters, fit for a name in Kubernetes, that stand for the parts.
+// HashName returns a hash of the parts with n characters that are valid in Kubernetes names.
 func HashName(n int, parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
@@ -24,7 +24,7 @@ func HashName(n int, parts ...string) string {
 	return nameEncoding.EncodeToString(h.Sum(nil))[:n]
 }
 
-// ClassHash returns the name of a class in a slot.
+// ClassHash returns the hash that identifies a class in a slot.
 func ClassHash(c *model.Class) string {
 	if c.SlotKey != "" {
 		return HashName(13, c.SlotKey)
@@ -32,8 +32,8 @@ func ClassHash(c *model.Class) string {
 	return HashName(13, c.Key)
 }
 
-// SlotOwner returns whose successors inherit a slot: the ProvisioningRequest whose capacity the pod is for, or the pod's Deployment, which
-// makes a new ReplicaSet when it is restarted, or its controller, or the pod itself.
+// SlotOwner returns the owner whose replacement pods inherit a slot: the pod's ProvisioningRequest, its Deployment (because a
+// restart creates a new ReplicaSet), its controller, or the pod itself.
 func SlotOwner(p *model.Pod) string {
 	if p.Consumes.UID != "" {
 		return p.Consumes.UID
@@ -47,7 +47,7 @@ func SlotOwner(p *model.Pod) string {
 	return p.UID
 }
 
-// SlotKey is a kind of slot: the class of its pods, by ClassHash, and whose successors inherit it, by SlotOwner.
+// SlotKey is a kind of slot: the class of its pods (ClassHash) and their owner (SlotOwner).
 type SlotKey struct{ Class, Owner string }
 
 // KeyOf returns the kind of a slot.
@@ -60,8 +60,7 @@ type slotKeys struct {
 	lastKey     SlotKey
 }
 
-// SlotKeyOf returns the kind of slot that a pod takes, or took, and that its successor takes. Pods come by name, so one mostly takes the kind that
-// the one before took.
+// SlotKeyOf returns the kind of slot of a pod and of its replacement.
 func (sk *slotKeys) SlotKeyOf(p *model.Pod) SlotKey {
 	last, c := sk.lastPod, p.SlotClass()
 	if last == nil || last.SlotClass() != c || last.Owner != p.Owner || last.Deployment != p.Deployment || last.Consumes != p.Consumes || last.Namespace != p.Namespace || p.Owner.UID == "" {
@@ -79,7 +78,7 @@ func (sk *slotKeys) SlotKeyOf(p *model.Pod) SlotKey {
 	return sk.lastKey
 }
 
-// SlotsForPods returns the slots that a set of pods takes, sorted by class and owner.
+// SlotsForPods returns the slots for a set of pods, sorted by class and owner.
 func SlotsForPods(pods []*model.Pod) []model.Slot {
 	count := map[SlotKey]*model.Slot{}
 	for _, p := range pods {
@@ -95,7 +94,7 @@ func SlotsForPods(pods []*model.Pod) []model.Slot {
 	return sortedSlots(count)
 }
 
-// MergeSlots returns slots with more pods merged into them.
+// MergeSlots returns the slots with additional pods added to them.
 func MergeSlots(have []model.Slot, pods []*model.Pod) []model.Slot {
 	count := map[SlotKey]*model.Slot{}
 	for _, s := range have {

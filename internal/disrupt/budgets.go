@@ -16,15 +16,15 @@ import (
 // Budgeted are the causes that the reasons of disruption budgets name: nodes are removed for them only within budgets.
 var Budgeted = []plan.Code{plan.Empty, plan.Drifted, plan.Underutilized}
 
-// NodeCount is what the budgets of a pool are counted on. Total: its nodes that are initialized and not yet
-// terminating. Unavailable: those of them that are not ready, being deleted, or going in a disruption command under
-// way. Going: Unavailable without those that are only not ready.
+// NodeCount is the basis of a pool's budgets. Total: initialized nodes that are not terminating. Unavailable: those that are
+// not Ready, being deleted, or part of a running disruption command. Going: Unavailable without those that are only not
+// Ready.
 type NodeCount struct{ Total, Unavailable, Going int64 }
 
-// AllowedDisruptions is how many more nodes of a pool its budgets let be disrupted for a reason now. It is the least
-// of the active budgets that name the reason or no reason, percentages rounded up, less the unavailable nodes; it may
-// be negative. For repair only those that are going are unavailable: the nodes that it is for must not use its budget up. A
-// budget that cannot be read allows none. The returned reason names the budget that decided, for when nothing is left.
+// AllowedDisruptions returns how many more nodes of a pool may be disrupted now for a reason: the minimum of the active
+// budgets for the reason or without reasons, percentages rounded up, minus the unavailable nodes; it may be negative. For
+// repair, only nodes that are being removed count as unavailable, so that the nodes to repair do not use the budget
+// themselves.
 func AllowedDisruptions(pool *model.NodePool, n NodeCount, reason plan.Code, now time.Time) (int64, plan.Reason) {
 	least := n.Total
 	why := plan.OfBudget{Unavailable: n.Unavailable, Total: n.Total}
@@ -51,8 +51,8 @@ func AllowedDisruptions(pool *model.NodePool, n NodeCount, reason plan.Code, now
 	return least - why.Unavailable, plan.Reason{Code: plan.Budget, Pool: pool.Name, Subject: plan.ObjectOf("nodepool", pool.Name), Detail: why}
 }
 
-// BudgetOpensAt is when the budgets of a pool, which now let no node go, let one more go by their schedules alone; zero
-// when time alone does not open them.
+// BudgetOpensAt returns when the schedules of a pool's budgets, which allow no disruption now, next allow one; zero if they
+// never do.
 func BudgetOpensAt(pool *model.NodePool, n NodeCount, cause plan.Code, now time.Time) time.Time {
 	const maxWindows = 100 // ends of windows looked at: enough for any week's
 	at := now

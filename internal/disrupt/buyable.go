@@ -10,9 +10,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// BuyableTypes are the instance types that a pool may buy now, cheapest first and at most so many, with the zones and
-// capacity types that they are offered in, each sorted, and the price of the cheapest in micro-dollars an hour. All are
-// empty where it may buy none.
+// BuyableTypes returns up to the given number of instance types that a pool may launch now, cheapest first, with their zones
+// and capacity types, sorted, and the price of the cheapest in micro-dollars per hour. All are empty if there are none.
 func BuyableTypes(p *model.NodePool, most int) (list []*model.InstanceType, zones, capacityTypes []string, cheapestMicro int64) {
 	type pricedType struct {
 		t          *model.InstanceType

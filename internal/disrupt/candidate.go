@@ -12,24 +12,24 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Candidate is a node of a NodePool that disruption may take away, with what that decision rests on.
+// Candidate is a node of a NodePool that may be disrupted, with the facts for that decision.
 type Candidate struct {
 	Claim      *model.Claim
 	Node       *model.Node
 	Pool       *model.NodePool
-	Labels     model.Labels // of the machine, see MachineLabels; they must not be changed
-	PriceMicro int64        // an hour; negative: not known, see nodePriceMicro
-	Pods       []*model.Pod // those to be rescheduled when the node goes (model.Pod.IsReschedulable), but for expendable ones; in the order of Node.Pods
+	Labels     model.Labels // labels of the machine, see MachineLabels; read-only
+	PriceMicro int64        // per hour; negative: unknown, see nodePriceMicro
+	Pods       []*model.Pod // pods to reschedule when the node is removed (model.Pod.IsReschedulable), without expendable ones; in the order of Node.Pods
 	Expendable int          // expendable pods on it
-	Occupied   bool         // a workload pod is on it that is not expendable; one that is being deleted counts, for as long as its node waits for it, see HasWorkloadPods
+	Occupied   bool         // it has a workload pod that is not expendable; includes pods being deleted while the node waits for them, see HasWorkloadPods
 
-	Initialized      bool           // its claim is initialized
-	UnchangedSince   time.Time      // from when consolidateAfter counts: the last pod that came or left
-	Ending           []*model.Pod   // workload pods that are being deleted on it
-	PodsEndBy        time.Time      // when the last of their grace periods ends; zero: there are none
-	Nominated        bool           // pods are expected on it
-	CommandID        plan.CommandID // the disruption command that takes it away, or another word for why it goes; empty: none
-	UnmetRequirement string         // the requirement of its pool that it does not meet any more; empty: it meets all
+	Initialized      bool           // its NodeClaim is initialized
+	UnchangedSince   time.Time      // start of consolidateAfter: the last addition or removal of a pod
+	Ending           []*model.Pod   // workload pods on it that are being deleted
+	PodsEndBy        time.Time      // end of their last grace period; zero: none
+	Nominated        bool           // kube-scheduler is expected to place pods on it
+	CommandID        plan.CommandID // its disruption command, or another reason for its removal; empty: none
+	UnmetRequirement string         // the pool's requirement that it no longer meets; empty: none
 
 	// podsAreOrdinary: no pod on it says anything of its own about being evicted, and each has an owner. Then only
 	// PodDisruptionBudgets can block the pods, and podClasses holds the classes to ask about, each once.
@@ -48,8 +48,8 @@ func asSuccessor(p *model.Pod) *model.Pod {
 	return &q
 }
 
-// NewCandidate fills in a candidate's price and pods; pods below the cutoff are expendable. Initialized, UnchangedSince,
-// Nominated, CommandID and UnmetRequirement are left to the caller.
+// NewCandidate returns a candidate with its price and pods; pods below the cutoff are expendable. The caller sets
+// Initialized, UnchangedSince, Nominated, CommandID and UnmetRequirement.
 func NewCandidate(claim *model.Claim, node *model.Node, pool *model.NodePool, cutoff model.PriorityCutoff) *Candidate {
 	c := &Candidate{Claim: claim, Node: node, Pool: pool, Labels: MachineLabels(claim, node)}
 	c.PriceMicro = nodePriceMicro(pool, c.Labels)
@@ -84,10 +84,10 @@ func isOrdinaryPod(p *model.Pod) bool {
 		(p.Owner.UID != "" || p.Mirror || p.Class.Daemon)
 }
 
-// NodeGroup is the name of the node group that the node is a member of; empty: none.
+// NodeGroup returns the name of the node's node group; empty: none.
 func (c *Candidate) NodeGroup() string { return c.Claim.Labels[model.LabelNodeGroup] }
 
-// IsEmpty reports whether the node has neither a workload pod nor a virtual one.
+// IsEmpty reports whether the node has no workload pods and no virtual pods.
 func (c *Candidate) IsEmpty() bool {
 	return !c.Occupied && !slices.ContainsFunc(c.Pods, (*model.Pod).IsVirtual)
 }
@@ -96,7 +96,8 @@ func (c *Candidate) IsEmpty() bool {
 func (c *Candidate) nodeSubject() plan.Object { return plan.ObjectOf("node", c.Node.Name) }
 func (c *Candidate) poolSubject() plan.Object { return plan.ObjectOf("nodepool", c.Pool.Name) }
 
-// DisruptionWeight is what disrupting the node weighs, in thousandths: 1000 for itself and EvictionWeight for each pod.
+// DisruptionWeight returns the weight of disrupting the node in thousandths: 1000 for the node, plus EvictionWeight for each
+// pod.
 func (c *Candidate) DisruptionWeight() int64 {
 	w := int64(1000)
 	for _, p := range c.Pods {
@@ -105,8 +106,7 @@ func (c *Candidate) DisruptionWeight() int64 {
 	return w
 }
 
-// HasWorkloadPods reports whether any pod runs on a node that is neither of a DaemonSet nor a mirror pod. Pods that are
-// being deleted count.
+// HasWorkloadPods reports whether a node has pods other than DaemonSet and mirror pods. Pods that are being deleted count.
 func HasWorkloadPods(n *model.Node) bool {
 	for _, p := range n.Pods {
 		if p.IsWorkload() && !p.Terminal {
@@ -116,8 +116,8 @@ func HasWorkloadPods(n *model.Node) bool {
 	return false
 }
 
-// MachineLabels returns the labels of a machine as its claim records them. A label that the claim does not have is the
-// node's. Labels of a Node can be edited by anybody, and an edit changes neither the machine nor its price.
+// MachineLabels returns the labels of a machine from its NodeClaim, and those missing there from its node. Labels of a Node
+// can be edited by anyone, which changes neither the machine nor its price.
 func MachineLabels(c *model.Claim, n *model.Node) model.Labels {
 	out := make(model.Labels, len(n.Labels))
 	maps.Copy(out, n.Labels)
@@ -134,8 +134,8 @@ func nodePriceMicro(p *model.NodePool, l model.Labels) int64 {
 	return -1
 }
 
-// NodeOffering is what a node with these labels is priced as in its pool; nil when its instance type or offering is no
-// longer there. The result must not be changed.
+// NodeOffering returns the offering that determines the price of a node with these labels in its pool; nil if its instance
+// type or offering no longer exists. The result is read-only.
 func NodeOffering(p *model.NodePool, l model.Labels) *model.Offering {
 	t := FindInstanceType(p, l[model.LabelInstanceType])
 	if t == nil {
@@ -157,7 +157,7 @@ func NodeOffering(p *model.NodePool, l model.Labels) *model.Offering {
 	return onDemand
 }
 
-// FindInstanceType is the instance type of this name among those that a pool is offered; nil when it is not there.
+// FindInstanceType returns the pool's instance type with this name; nil if there is none.
 func FindInstanceType(p *model.NodePool, name string) *model.InstanceType {
 	i, ok := slices.BinarySearchFunc(p.Types, name, func(t *model.InstanceType, n string) int {
 		switch {
@@ -174,7 +174,7 @@ func FindInstanceType(p *model.NodePool, name string) *model.InstanceType {
 	return p.Types[i]
 }
 
-// PodsOf returns the pods on the nodes of candidates.
+// PodsOf returns the pods on the candidates' nodes.
 func PodsOf(candidates []*Candidate) (out []*model.Pod) {
 	for _, c := range candidates {
 		out = append(out, c.Pods...)

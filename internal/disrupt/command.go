@@ -8,48 +8,49 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// Command is a disruption command: candidates that go together, and where their pods go. Prices are in micro-dollars.
+// Command is a disruption command: candidates that are removed together, and the new places of their pods. Prices are in
+// micro-dollars.
 type Command struct {
 	Cause          plan.Code
 	Candidates     []*Candidate       // by node name
-	Replacements   []solve.NewNode    // nodes to launch, reserved for the successors of their pods
-	OneForOne      bool               // one node of its pool replaces each candidate, whatever its pods; of static pools
+	Replacements   []solve.NewNode    // nodes to launch, reserved for the replacements of the pods
+	OneForOne      bool               // each candidate is replaced by one node of its pool regardless of its pods; for static pools
 	TerminateFirst TerminateFirst     // why the candidate is terminated before its replacement is launched; empty: it is not
-	OnExisting     []solve.Assignment // which pods go to which existing node, by node name
-	PodsOnExisting int                // how many pods those are
+	OnExisting     []solve.Assignment // pods by the existing node that they move to
+	PodsOnExisting int                // number of those pods
 
 	OldMicroPerHour int64 // price of the candidates
 	NewMicroPerHour int64 // price of the replacements
-	CostMicro       int64 // what carrying it out costs once, see disruptionCost
-	GainMicro       int64 // what the saving comes to over the horizon, less CostMicro
+	CostMicro       int64 // one-time cost of the disruption, see disruptionCost
+	GainMicro       int64 // saving over the horizon, minus CostMicro
 
-	Problem *solve.Problem // with Result: where every pod goes, for a check that shares no code; nil where no pod goes
+	Problem *solve.Problem // with Result: the place of every pod, for independent verification; nil if no pod moves
 	Result  *solve.Result
 	Why     plan.Reason
 
-	Batch BatchTotals // of the independent commands that were found in the same search and begin together
+	Batch BatchTotals // totals of the independent commands of the same search, which start together
 
 	// BalancedScores are, by pool of policy Balanced: the saved share of the pool's price, over the disrupted share
 	// of its DisruptionWeight.
 	BalancedScores map[string]float64
 }
 
-// TerminateFirst is why a node is terminated before its replacement is launched, in Karpenter's words.
+// TerminateFirst is the reason to terminate a node before its replacement is launched, in Karpenter's terms.
 type TerminateFirst string
 
 // The reasons to terminate a node first.
 const (
-	NoReservedCapacity TerminateFirst = "no-reserved-capacity" // the only capacity for its replacement is its own in a capacity reservation
-	StaticAtLimit      TerminateFirst = "static-at-limit"      // its static NodePool has as many nodes as its limit allows
+	NoReservedCapacity TerminateFirst = "no-reserved-capacity" // the only capacity for its replacement is its own slot in a capacity reservation
+	StaticAtLimit      TerminateFirst = "static-at-limit"      // its static NodePool is at its node limit
 )
 
-// BatchTotals sums up commands that begin together.
+// BatchTotals are the totals of commands that start together.
 type BatchTotals struct {
-	Candidates          int // that were looked at
+	Candidates          int // evaluated candidates
 	Commands, Evictions int
 	SavingMicroPerHour  int64
-	// SavingBoundMicroPerHour is the most that any commands could save that evict no more pods, see boundSaving;
-	// 0 after a narrow search, which does not calculate it.
+	// SavingBoundMicroPerHour is an upper bound on the savings of any commands that evict no more pods, see boundSaving; 0
+	// after a narrow search, which does not compute it.
 	SavingBoundMicroPerHour int64
 }
 
@@ -63,7 +64,7 @@ func sumCommands(commands []*Command) (sum BatchTotals) {
 	return sum
 }
 
-// SavingMicroPerHour is what a command saves; negative where its replacements cost more than its candidates.
+// SavingMicroPerHour returns the saving of a command; negative if its replacements cost more than its candidates.
 func (c *Command) SavingMicroPerHour() int64 { return c.OldMicroPerHour - c.NewMicroPerHour }
 
 // evictions is how many pods a command evicts.

@@ -8,9 +8,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// Consolidate finds the disruption command that gains most within the scope of the input, and returns the independent
-// commands that it is made of, which are to begin together, by the name of their first node; none where nothing pays.
-// The returned memory is for the next search.
+// Consolidate returns the most profitable disruption command within the scope of the input, divided into independent commands
+// that start together, by the name of their first node; none if nothing is worthwhile. The returned memory is for the next
+// search.
 func Consolidate(in *Input, policy Policy, solvePolicy solve.Policy, old Memory) ([]*Command, Memory) {
 	mem, capacity := observe(in, old)
 	wide := in.Scope == Afresh || in.Scope == Wide && mem.changed
@@ -80,8 +80,8 @@ func (s *search) growCommand(best, removal *Command) *Command {
 	return chooseCommand(grown)
 }
 
-// Replace is the command that takes candidates for another cause than their price, whatever it costs; nil and the
-// reason where some pod would find no node.
+// Replace returns the command that removes candidates for a reason other than cost, at any cost; nil and the reason if a pod
+// would find no node.
 func Replace(in *Input, candidates []*Candidate, cause plan.Code, policy Policy, solvePolicy solve.Policy) (*Command, plan.Reason) {
 	b := newWhatIf(in, candidates, policy, solvePolicy)
 	cmd, why := b.build(candidates)

@@ -16,10 +16,10 @@ const (
 	DoNotDisrupt      = model.AnnotationDoNotDisrupt
 	ScaleDownDisabled = model.AnnotationScaleDownDisabled
 	SafeToEvict       = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-	DoNotConsolidate  = "karpenter.sh/do-not-consolidate" // of v1alpha5; it forbids consolidation alone
-	DoNotRepair       = "karpenter.sh/do-not-repair"      // on a node or its claim; it forbids repair alone
-	// KeepUntil on a NodeClaim is the instant (RFC 3339) at which the disruption command that launched it has paid for
-	// itself. Until then consolidation leaves the node alone.
+	DoNotConsolidate  = "karpenter.sh/do-not-consolidate" // of v1alpha5; blocks consolidation only
+	DoNotRepair       = "karpenter.sh/do-not-repair"      // on a node or its NodeClaim; blocks repair only
+	// KeepUntil on a NodeClaim is the time (RFC 3339) at which the disruption command that launched it has paid off. Until
+	// then, consolidation keeps the node.
 	KeepUntil = "dovetail.sh/keep-until"
 )
 
@@ -32,7 +32,7 @@ const (
 // DisruptedTaint is on a node from when its drain begins. Pods that tolerate it stay there.
 var DisruptedTaint = model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}
 
-// HasDoNotDisrupt reports whether the annotations of a node or a claim ask, by DoNotDisrupt, that it be left alone.
+// HasDoNotDisrupt reports whether the annotations of a node or a NodeClaim contain DoNotDisrupt.
 func HasDoNotDisrupt(annotations model.Labels) bool {
 	return annotations[DoNotDisrupt] == trueValue
 }
@@ -40,12 +40,12 @@ func HasDoNotDisrupt(annotations model.Labels) bool {
 // disruptionForbidders are the annotations of a node or its claim by which it is not disrupted, if their value is "true".
 var disruptionForbidders = [...]string{DoNotDisrupt, ScaleDownDisabled}
 
-// ForbidsDisruption reports whether the annotations of a node, or of its claim, keep it from disruption.
+// ForbidsDisruption reports whether the annotations of a node or of its NodeClaim block its disruption.
 func ForbidsDisruption(annotations model.Labels) bool {
 	return slices.ContainsFunc(disruptionForbidders[:], func(key string) bool { return annotations[key] == trueValue })
 }
 
-// ForbidsRepair reports whether the annotations of a node or of its claim forbid its repair, by DoNotRepair.
+// ForbidsRepair reports whether the annotations of a node or of its NodeClaim block its repair (DoNotRepair).
 func ForbidsRepair(n *model.Node, c *model.Claim) bool {
 	return n.Annotations[DoNotRepair] == trueValue || c.Annotations[DoNotRepair] == trueValue
 }
@@ -55,22 +55,22 @@ func ForbidsRepair(n *model.Node, c *model.Claim) bool {
 type Eligibility struct {
 	Now time.Time
 
-	// RollsOutFirst says that a pod's successor runs before the pod is evicted, so that PodDisruptionBudgets do not
-	// block it. nil: of no pod.
+	// RollsOutFirst reports whether a pod is replaced before it is evicted, so that PodDisruptionBudgets do not block it.
+	// nil: no pod is.
 	RollsOutFirst func(*model.Pod) bool
-	Cutoff        model.PriorityCutoff  // of pods that are expendable: they keep no node unless they themselves ask for it, by annotation or PodDisruptionBudget
+	Cutoff        model.PriorityCutoff  // pods below it are expendable, and keep a node only by their own annotation or PodDisruptionBudget
 	NodeGroups    map[string]*NodeGroup // by name; groups without a rule may be left out
 	Minimum       *ClusterMinimum       // nil: there is none
-	Shifts        []model.ZonalShift    // away from zones whose nodes are kept
-	// DriftBackOff returns what keeps a drifted candidate since its pool's nodes have drifted too often. nil: of none.
+	Shifts        []model.ZonalShift    // zonal shifts away from zones whose nodes are kept
+	// DriftBackOff returns the reason that keeps a drifted candidate because its pool's nodes drifted too often. nil: none.
 	DriftBackOff func(*Candidate) (plan.Reason, bool)
 
 	// Activity is when something last happened to nodes of node groups, by group, and under the empty name of any. It is
 	// asked where a pool has delays after that.
 	Activity map[string]GroupActivity
-	// CountPods is how many pods the controller of this uid has. It is asked where a pool has a minimum of them.
+	// CountPods returns the number of pods of the controller with this UID. It is called for pools with a minimum.
 	CountPods func(ownerUID string) int32
-	// Snapshot has all nodes and pending pods of the cluster. They are looked at where a pod is of a gang; nil: no gang keeps a pod.
+	// Snapshot contains all nodes and pending pods, which are searched for pods of gangs; nil: gangs keep no pods.
 	Snapshot *model.Snapshot
 
 	gangs           map[string]gangSpread // by gang; nil before it is asked for
@@ -78,25 +78,25 @@ type Eligibility struct {
 	pdbsByClass     map[*model.Class][]*model.PDB // found so far
 }
 
-// NodeGroup is what a node group allows.
+// NodeGroup is the state of a node group that restricts removals.
 type NodeGroup struct {
-	MinSize         int64  // the group keeps at least so many nodes
-	Staying         int64  // nodes of the group that nothing takes away yet
-	InstanceRefresh string // the instance refresh under way; empty: none
+	MinSize         int64  // minimum size of the group
+	Staying         int64  // nodes of the group that are not being removed
+	InstanceRefresh string // the current instance refresh; empty: none
 }
 
-// GroupActivity is when something last happened to nodes of a node group; zero: never.
+// GroupActivity contains the times of the last events in a node group; zero: never.
 type GroupActivity struct {
 	Launched time.Time // a node
-	Removed  time.Time // the removal of a node for its cost or for being empty began
-	Failed   time.Time // such a removal was taken back
+	Removed  time.Time // start of a consolidation, or of the removal of an empty node
+	Failed   time.Time // cancellation of such a removal
 }
 
-// ClusterMinimum is how much capacity the whole cluster keeps.
+// ClusterMinimum is the minimum capacity of the whole cluster.
 type ClusterMinimum struct {
 	ResourceNames []string
 	Least         model.Resources // by Dim; 0: no minimum
-	Staying       model.Resources // of nodes that nothing takes away yet
+	Staying       model.Resources // capacity of nodes that are not being removed
 }
 
 // clone is a copy to take from; nil of nil.
@@ -129,7 +129,7 @@ func (m *ClusterMinimum) allows(capacity model.Resources) bool {
 	return !short
 }
 
-// CountRemoval takes a candidate that goes off what its group and the cluster keep.
+// CountRemoval subtracts a removed candidate from the remaining capacity of its group and of the cluster.
 func (e *Eligibility) CountRemoval(c *Candidate) {
 	if g := e.NodeGroups[c.NodeGroup()]; g != nil {
 		g.Staying--
@@ -166,8 +166,8 @@ func NewEligibility(pdbs []*model.PDB, now time.Time) *Eligibility {
 // IsConsolidation reports whether a node is removed only for its cost: it is empty, or its pods can run elsewhere at lower cost.
 func IsConsolidation(cause plan.Code) bool { return cause == plan.Underutilized || cause == plan.Empty }
 
-// Blockers are the reasons that keep a candidate from being disrupted for a cause, in the order of the checks; with
-// firstOnly at most the first. None: it may go, as far as the budgets of its pool let it, see AllowedDisruptions.
+// Blockers returns the reasons that block the disruption of a candidate for a cause, in the order of the checks; with
+// firstOnly at most the first. If there are none, only the budgets of its pool apply, see AllowedDisruptions.
 func (e *Eligibility) Blockers(c *Candidate, cause plan.Code, firstOnly bool) []plan.Reason {
 	out := blockerList{pool: c.Pool.Name, firstOnly: firstOnly}
 	_ = out.add(nodeBlockers(c, cause)...) ||

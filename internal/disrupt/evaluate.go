@@ -8,18 +8,17 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// Evaluation is what disrupting a set of candidates would come to, whatever keeps it from being done.
+// Evaluation is the result of disrupting a set of candidates, regardless of blockers.
 type Evaluation struct {
-	Command *Command      // nil: some pod would find no node
-	Why     plan.Reason   // why it is not worthwhile, or which pod finds no node; an empty code: it is worthwhile
+	Command *Command      // nil: a pod would find no node
+	Why     plan.Reason   // why it is not worthwhile, or the pod without a node; an empty code: it is worthwhile
 	Refused solve.Refusal // the pod that finds no node, with its reasons
 
-	// MaxNewMicroPerHour is the most that the replacements may cost for the command to be profitable; -1 when no
-	// price is low enough.
+	// MaxNewMicroPerHour is the maximum price of replacements for the command to be profitable; -1 if no price is low enough.
 	MaxNewMicroPerHour int64
 }
 
-// Evaluate judges a set of candidates as Consolidate would, without shortcuts and without a memory.
+// Evaluate evaluates a set of candidates like Consolidate, without shortcuts and without a memory.
 func Evaluate(in *Input, candidates []*Candidate, policy Policy, solvePolicy solve.Policy) Evaluation {
 	b := newWhatIf(in, candidates, policy, solvePolicy)
 	cmd, why := b.build(candidates)

@@ -11,8 +11,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Memory carries what was looked at and found not worth disrupting. The zero value is valid; any memory is valid for
-// any input. It is never written to: a search returns a new one.
+// Memory contains verdicts on evaluated candidates. The zero value is valid; any memory is valid for any input. It is not
+// modified: a search returns a new one.
 type Memory struct {
 	verdicts []verdict  // of all candidates of the last input, by node name
 	duals    dualPrices // of the last wide search; nil: none
@@ -32,11 +32,11 @@ type Memory struct {
 	inTransit   int    // pods
 	paused      string // the pools that launch no replacement
 
-	Judged       []string // nodes that the last search gave a verdict on
-	Work         int64    // steps of the last search, for whoever measures
-	LastWideWork int64    // of the last wide one
-	Unfinished   bool     // the last search left candidates for another
-	WasWide      bool     // it was a wide one
+	Judged       []string // nodes with a verdict of the last search
+	Work         int64    // steps of the last search, for measurements
+	LastWideWork int64    // steps of the last wide search
+	Unfinished   bool     // the last search did not evaluate all candidates
+	WasWide      bool     // the last search was wide
 }
 
 // nodeMemory is what the open nodes of the last input were like.
@@ -58,10 +58,10 @@ type verdict struct {
 	freedBefore int64        // Memory.freedValue at the time
 }
 
-// HasUnsearched reports whether a wide search might find what the searches since the last one have not.
+// HasUnsearched reports whether a wide search might find more than the searches since the last one.
 func (m *Memory) HasUnsearched() bool { return m.changed || m.Unfinished }
 
-// WhyKept is why a node was kept when it was looked at last; an empty code: it was not looked at.
+// WhyKept returns why a node was kept when it was last evaluated; an empty code: it was not evaluated.
 func (m *Memory) WhyKept(node string) plan.Reason {
 	i, ok := slices.BinarySearchFunc(m.verdicts, node, func(v verdict, n string) int { return strings.Compare(v.node.Name, n) })
 	if !ok || m.verdicts[i].why == nil {

@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// Policy are the knobs of consolidation: money, time as an argument of prices, and work. None of them is a clock.
+// Policy configures consolidation: money, durations in cost formulas, and work. It contains no timeouts.
 type Policy struct {
-	Horizon          time.Duration // for how long a saving is taken to last, unless a forecast ends it sooner
-	DefaultStartTime time.Duration // of a pod where none of its class has been measured
-	DefaultBootTime  time.Duration // of a node where none has been measured; old and new nodes are both paid for so long
-	LaunchMicro      int64         // what a launch costs besides, in micro-dollars
-	RestartMicro     int64         // what people would pay, in micro-dollars, not to have a pod of priority 0 restarted
+	Horizon          time.Duration // how long a saving is assumed to last, unless a forecast ends it sooner
+	DefaultStartTime time.Duration // startup time of a pod without a measured one of its class
+	DefaultBootTime  time.Duration // boot time of a node without a measured one; during it, both old and new nodes are paid for
+	LaunchMicro      int64         // additional cost of a launch in micro-dollars
+	RestartMicro     int64         // cost of restarting a pod of priority 0 in micro-dollars
 
-	// WaitMicroPerMinute is what people would pay, in micro-dollars a minute, not to have a new pod wait for a node.
+	// WaitMicroPerMinute is the cost of a new pod that waits for a node, in micro-dollars per minute.
 	WaitMicroPerMinute int64
-	MinSavingPPM       int64 // a command saves at least so much of its candidates' price, in parts per million
-	NoSpotToSpot       bool  // spot nodes are removed where they are not needed, and never replaced by cheaper spot nodes
+	MinSavingPPM       int64 // minimum saving of a command, in parts per million of its candidates' price
+	NoSpotToSpot       bool  // spot nodes may be removed, but are never replaced by cheaper spot nodes
 
-	SolveWork               int64 // steps of one solve at most
-	MaxCandidatesWide       int   // looked at one by one in a wide search
-	MaxCandidatesNarrow     int   // and in a narrow one
-	MaxSolvesNew            int   // solves in one search for single candidates that were not looked at before
-	MaxSolvesAgain          int   // and for those that were
-	StopAfterFound          int   // a search stops looking at single candidates once it has found so many commands
+	SolveWork               int64 // maximum number of steps of one solve
+	MaxCandidatesWide       int   // maximum number of single candidates in a wide search
+	MaxCandidatesNarrow     int   // maximum number of single candidates in a narrow search
+	MaxSolvesNew            int   // maximum number of solves per search for single candidates without a verdict
+	MaxSolvesAgain          int   // maximum number of solves per search for single candidates with a verdict
+	StopAfterFound          int   // a search evaluates no more single candidates after this number of commands
 	MaxCandidatesPerCommand int
 }
 
-// DefaultPolicy is what the controller runs with.
+// DefaultPolicy returns the policy of the controller.
 func DefaultPolicy() Policy {
 	return Policy{Horizon: time.Hour, DefaultStartTime: 10 * time.Second, DefaultBootTime: 40 * time.Second,
 		LaunchMicro: 500, RestartMicro: 2000, WaitMicroPerMinute: 3000, MinSavingPPM: 50_000,
@@ -38,7 +38,7 @@ func DefaultPolicy() Policy {
 		StopAfterFound: 16, MaxCandidatesPerCommand: 1000}
 }
 
-// Validate says which knob is out of range.
+// Validate returns an error that names a field out of range.
 func (p Policy) Validate() error {
 	switch {
 	case p.Horizon <= 0:

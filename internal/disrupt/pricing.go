@@ -67,8 +67,8 @@ func (p *pricing) minSaving(oldMicroPerHour int64) int64 {
 	return int64(float64(oldMicroPerHour) / 1e6 * float64(p.policy.MinSavingPPM))
 }
 
-// EvictionWeight is what evicting a pod weighs beside one without priority and disruption cost, in thousandths, from 0 to
-// 10,000: more with a higher priority and a higher cost by annotation, by Karpenter's rule.
+// EvictionWeight returns the weight of evicting a pod in thousandths, from 0 to 10,000, by Karpenter's rule: 1000 for a pod
+// without priority and disruption cost, more with a higher priority or a higher cost annotation.
 func EvictionWeight(p *model.Pod) int64 {
 	w := 1000 + int64(p.DisruptionCost)*1000>>27 + int64(p.Class.Priority)*1000>>25
 	return min(max(w, 0), 10_000)

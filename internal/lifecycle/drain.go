@@ -13,7 +13,7 @@ import (
 
 var disrupted = model.Taint{Key: model.TaintDisrupted, Effect: model.NoSchedule}
 
-// ToleratesDrain reports whether a pod tolerates the taint of a drain, which therefore leaves it on its node until that is gone.
+// ToleratesDrain reports whether a pod tolerates the drain taint and therefore is not evicted.
 func ToleratesDrain(p *model.Pod) bool { return model.Tolerated(disrupted, p.Class.Tolerations) }
 
 // drainNode moves a node's drain on, and reports whether it is over. No pod is evicted before the taint is on the node.

@@ -19,7 +19,8 @@ func (o *Output) hold(in *Input, of plan.Code, until time.Time, why plan.Reason)
 	}
 }
 
-// Stage returns which step a claim is at, and since when. Of a claim that is initialized it is Initializing, or Rebooting.
+// Stage returns the current step of a NodeClaim and when it began. For an initialized NodeClaim, it is Initializing or
+// Rebooting.
 func Stage(c *model.Claim) (plan.Code, time.Time) {
 	switch {
 	case c.Is(Terminating) && !c.Deleting.IsZero():

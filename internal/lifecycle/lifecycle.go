@@ -33,12 +33,12 @@ const (
 	Disrupted    = "DisruptionReason"
 	Consolidable = "Consolidatable"
 	Drifted      = "Drifted"
-	Rebooting    = "Rebooting" // True: its node is rebooted; the reason says how far that is, or how it ended
+	Rebooting    = "Rebooting" // True: the node is being rebooted; the reason shows the progress or the result
 )
 
 const (
 	excludeBalancersLabel = "node.kubernetes.io/exclude-from-external-load-balancers"
-	// TerminationTime on a NodeClaim is the instant at which its pods are no longer waited for.
+	// TerminationTime on a NodeClaim is the time after which its drain no longer waits for pods.
 	TerminationTime = "karpenter.sh/nodeclaim-termination-timestamp"
 	trueValue       = "true"
 )
@@ -50,27 +50,27 @@ const wholeSecond = time.Second
 // runs in such a pod, so that pods whose volumes need it wait as long for it on the node that was launched for them.
 const StartTime = 5 * time.Minute
 
-// Policy are the time limits of a claim's life.
+// Policy contains the timeouts of a NodeClaim's lifecycle.
 type Policy struct {
 	LaunchTimeout       time.Duration // from creation to an instance
-	RegistrationTimeout time.Duration // from creation to a registered node; of a node group: from creation to an instance, and from there to a registered node
-	LandingTimeout      time.Duration // from an initialized node, or the last pod that landed there, to the end of its reservation or booking
-	SchedulerLag        time.Duration // kube-scheduler may hear of a pod on a node this much later than of a change of the node: it watches each kind on its own
-	BindingDelay        time.Duration // kube-scheduler may bind a pod this much later than it chose the node: it sends 50 bindings a second, as set by default
-	MinDrain            time.Duration // from the deletion to the instance's termination, so that load balancers hear of it
-	StuckPod            time.Duration // a pod past its deletionTimestamp is waited for this long
-	ListDelay           time.Duration // how long the cloud's list of instances may lag behind a launch
-	QuickBoot           time.Duration // a new node that is not Ready is registered as it is after this long
-	NodeGone            time.Duration // a registered claim without a node is kept this long
-	EventDedup          time.Duration // lastPodEventTime is written at most this often
-	DeletionDelay       time.Duration // a drained node is kept this long for annotations that delay its deletion
-	SurgeTimeout        time.Duration // a pod's successor is waited for this long; then the pod is evicted
-	RebootIssueTimeout  time.Duration // from the end of a drain to the reboot that it was for
-	RebootTimeout       time.Duration // from the reboot to a node that is back
-	ExpireGrace         time.Duration // past expireAfter a usable node is left this long to be replaced first
+	RegistrationTimeout time.Duration // from creation to a registered node; for a node group: from creation to an instance, and from there to a registered node
+	LandingTimeout      time.Duration // from the initialization of a node, or the last pod bound to it, to the end of its reservation or booking
+	SchedulerLag        time.Duration // maximum lag of kube-scheduler's watch of pods behind its watch of nodes
+	BindingDelay        time.Duration // maximum time from kube-scheduler's choice of a node to the binding: by default, it sends 50 bindings per second
+	MinDrain            time.Duration // minimum time from the deletion to the termination of the instance, so that load balancers are updated
+	StuckPod            time.Duration // maximum wait for a pod after its deletionTimestamp
+	ListDelay           time.Duration // maximum lag of the cloud's list of instances behind a launch
+	QuickBoot           time.Duration // a new node that is not Ready is registered after this time
+	NodeGone            time.Duration // how long a registered NodeClaim without a node is kept
+	EventDedup          time.Duration // minimum interval between writes of lastPodEventTime
+	DeletionDelay       time.Duration // maximum delay of the deletion of a drained node by annotations
+	SurgeTimeout        time.Duration // maximum wait for a pod's replacement before the pod is evicted
+	RebootIssueTimeout  time.Duration // from the end of a drain to the request of the reboot
+	RebootTimeout       time.Duration // from the reboot to a Ready node
+	ExpireGrace         time.Duration // how long after expireAfter a usable node waits for its replacement
 }
 
-// DefaultPolicy are Karpenter's limits, and contract 9's for landing.
+// DefaultPolicy returns Karpenter's timeouts, and those for landing (contract 9).
 func DefaultPolicy() Policy {
 	return Policy{
 		LaunchTimeout: 5 * time.Minute, RegistrationTimeout: 15 * time.Minute, LandingTimeout: 30 * time.Second, SchedulerLag: time.Second, BindingDelay: 10 * time.Second,
@@ -80,8 +80,8 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// WithTimeoutsOf returns the policy for a claim of a pool: a node group may have limits of its own for launch,
-// registration and delays of the deletion. nil: of no pool.
+// WithTimeoutsOf returns the policy for a NodeClaim of a pool: node groups may have their own timeouts for launch,
+// registration and deletion delays. pool is nil for a NodeClaim without one.
 func (p Policy) WithTimeoutsOf(pool *model.NodePool, c *model.Claim) Policy {
 	if pool == nil || pool.Scaling == nil {
 		return p
@@ -96,67 +96,70 @@ func (p Policy) WithTimeoutsOf(pool *model.NodePool, c *model.Claim) Policy {
 	return p
 }
 
-// Input is a claim and all that its next step depends on.
+// Input contains a NodeClaim and everything that its next step depends on.
 type Input struct {
 	Claim         *model.Claim
-	Pool          *model.NodePool     // nil: the claim has none, or it is gone
-	Nodes         []*model.Node       // all nodes with the claim's provider id; more than one is a fault
-	Type          *model.InstanceType // what was bought, to compare the node with; nil: it is not compared
-	Instances     []*model.Instance   // the claim's instances in the last list: one, or none
-	InstancesAt   time.Time           // when that list was asked for; zero: never
+	Pool          *model.NodePool     // nil: none, or it no longer exists
+	Nodes         []*model.Node       // all nodes with the NodeClaim's provider ID; more than one is an error
+	Type          *model.InstanceType // the launched instance type, to compare with the node; nil: not compared
+	Instances     []*model.Instance   // the NodeClaim's instance in the last list: at most one
+	InstancesAt   time.Time           // when that list was requested; zero: never
 	Outages       []model.Outage      // of the cloud, oldest first
-	Shift         *model.ZonalShift   // away from the claim's zone; nil: there is none
-	ShiftsUnread  bool                // it is not known yet whether there is one
+	Shift         *model.ZonalShift   // zonal shift away from the NodeClaim's zone; nil: none
+	ShiftsUnread  bool                // zonal shifts have not been read yet
 	Failure       *model.LaunchFailure
 	Awaits        AwaitedLaunch
 	Barred        BarredLaunch
-	NodelessSince time.Time          // since when the claim, launched, has been seen without a node; zero: for ever
+	NodelessSince time.Time          // since when the launched NodeClaim has had no node; zero: always
 	Binding       bool               // pods are being bound to its node
-	Promised      bool               // its capacity is promised to a ProvisioningRequest
-	Awaited       int                // slots of its reservation whose pods are not bound on its node yet
-	Coming        bool               // some of these pods are certain to come: they still run elsewhere, or are being created
+	Promised      bool               // its capacity is reserved for a ProvisioningRequest
+	Awaited       int                // slots whose pods are not bound to its node yet
+	Coming        bool               // some of these pods certainly follow: they still run elsewhere, or are being created
 	Landed        time.Time          // when Coming was last true, or a pod was last bound
-	Daemons       DaemonWait         // pods of DaemonSets that are still to come to its node
+	Daemons       DaemonWait         // DaemonSet pods that are still missing on its node
 	ResourceNames []string           // by Dim
-	Rollouts      map[string]Rollout // by uid: pods that go after their successors have come
+	Rollouts      map[string]Rollout // by UID: pods that are evicted after their replacements are ready
 	Now           time.Time
 	Policy        Policy
-	Explain       bool // Output.Holds is asked for too
+	Explain       bool // also fill Output.Holds
 }
 
-// BarredLaunch is why the instance of a claim that somebody else has created is not launched: earlier ones of the same maker were of no use.
+// BarredLaunch is the reason not to launch the instance of a NodeClaim created by someone else: earlier launches for the same
+// creator were unused.
 type BarredLaunch struct {
-	Why   plan.Reason // an empty code: it may be launched
-	Until time.Time   // zero: until it is known what becomes of another one
-	Tried time.Time   // when the last rest ended; zero: there was none
+	Why   plan.Reason // an empty code: nothing prevents the launch
+	Until time.Time   // zero: until the result of another launch is known
+	Tried time.Time   // when the last back-off ended; zero: never
 }
 
-// AwaitedLaunch is another claim's launch that a claim without an instance waits for. A launch that has not begun waits because both
-// would find out the same about capacity; one that failed for want of it, so that the pods of both get one plan.
+// AwaitedLaunch is the launch of another NodeClaim that a NodeClaim without an instance waits for: before its own launch,
+// because both would learn the same about capacity; after a launch that failed for lack of capacity, so that the pods of both
+// get one plan.
 type AwaitedLaunch struct {
 	Claim string    // empty: none
-	Until time.Time // when it is not waited for any longer
+	Until time.Time // end of the wait
 }
 
-// DaemonWait is what a new node waits for before it is open to all pods: its room for pods of DaemonSets is kept until they are there.
+// DaemonWait is what a new node waits for before it admits all pods: its capacity for DaemonSet pods is reserved until they
+// exist.
 type DaemonWait struct {
-	Pods    int       // how many are still to come
-	KeptOff bool      // for one of them the DaemonSet controller makes no pod while the node has the reservation's taint
-	Since   time.Time // when one last came, here or to another node; zero: none did
+	Pods    int       // number of missing pods
+	KeptOff bool      // the DaemonSet controller creates one of them only without the reservation taint
+	Since   time.Time // when one was last created, here or on another node; zero: never
 }
 
-// Rollout is how a pod goes after its successor has come: by a rollout of its Deployment.
+// Rollout describes how a pod is replaced before its eviction, by a rollout of its Deployment.
 type Rollout struct {
 	Deployment *model.Deployment
-	Begun      bool        // the rollout is under way
-	By         time.Time   // when the pod must be evicted at the latest; zero: Policy.SurgeTimeout alone counts
-	Refused    plan.Reason // why the pod cannot go so though that was asked for; an empty code: it can
+	Begun      bool        // the rollout has started
+	By         time.Time   // latest time of the eviction; zero: only Policy.SurgeTimeout applies
+	Refused    plan.Reason // why the pod cannot be replaced first although requested; an empty code: it can
 }
 
-// Output is the next step.
+// Output is the next step of a NodeClaim.
 type Output struct {
-	Actions []plan.Action // in the order in which they are to be carried out
-	Next    time.Time     // when to look again though nothing happens; zero: no need
+	Actions []plan.Action // in order of execution
+	Next    time.Time     // when to evaluate again without any change; zero: not necessary
 	Holds   []Hold        // with Input.Explain: what the next step waits for
 }
 
@@ -169,7 +172,7 @@ func (o *Output) lookAgainAt(t time.Time) {
 	}
 }
 
-// IsExpired reports whether a claim's expireAfter has passed; never where it has none.
+// IsExpired reports whether a NodeClaim is older than its expireAfter; false if that is not set.
 func IsExpired(c *model.Claim, now time.Time) bool {
 	return c.ExpireAfter >= 0 && !now.Before(c.Created.Add(c.ExpireAfter))
 }
@@ -183,7 +186,7 @@ func bootsSince(c *model.Claim) time.Time {
 	return c.Created
 }
 
-// HasTimedOut reports whether the time for a claim's node to register is over.
+// HasTimedOut reports whether the registration timeout of a NodeClaim has passed.
 func HasTimedOut(c *model.Claim, pool *model.NodePool, pol Policy, outages []model.Outage, now time.Time) bool {
 	return !now.Before(registrationLimit(c, pol.WithTimeoutsOf(pool, c), outages))
 }
@@ -210,11 +213,10 @@ func IsStuck(c *model.Claim, pool *model.NodePool, pol Policy, outages []model.O
 	return true, time.Time{}
 }
 
-// Hold is one thing that a claim's next step waits for. Holds are found by the code that waits, with Input.Explain.
-//
-// What annotations and PodDisruptionBudgets of its pods hold up is not among them: disrupt knows that.
+// Hold is one thing that a NodeClaim's next step waits for. Blocking annotations and PodDisruptionBudgets of its pods are not
+// included: package disrupt reports them.
 type Hold struct {
 	Of    plan.Code // the step that waits: Launching, Registering, Initializing, Landed, Draining or Terminating
 	Why   plan.Reason
-	Until time.Time // when time alone ends it; zero: it does not
+	Until time.Time // when it ends without any change; zero: never
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Next decides a claim's next step.
+// Next returns the next step of a NodeClaim.
 func Next(in Input) Output {
 	var out Output
 	switch {

@@ -140,7 +140,7 @@ func requiredTaints(c *model.Claim, n *model.Node) []model.Taint {
 // of a node group, which names one zone even if the machines of the group come in several. Volumes are attached by it.
 func isPlace(label string) bool { return strings.HasPrefix(label, "topology.") }
 
-// IsEphemeral reports whether a taint goes by itself once a new node is up.
+// IsEphemeral reports whether a taint is removed automatically once a new node is ready.
 func IsEphemeral(t model.Taint) bool {
 	switch t.Key {
 	case "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable", "node.cloudprovider.kubernetes.io/uninitialized", "node.cluster.x-k8s.io/uninitialized", model.TaintUnregistered:

@@ -30,16 +30,16 @@ const (
 // RebootingTaint keeps pods off a node from before it is drained for a reboot until it is back.
 var RebootingTaint = model.Taint{Key: model.TaintRebooting, Effect: model.NoSchedule}
 
-// IsRebooting reports whether a claim's node is being rebooted, or drained for that.
+// IsRebooting reports whether a NodeClaim's node is being rebooted, or drained for a reboot.
 func IsRebooting(c *model.Claim) bool { return c.Is(Rebooting) }
 
-// WasRebooted reports whether a claim's node is or has been rebooted, which has taken its pods off it.
+// WasRebooted reports whether a NodeClaim's node is being or has been rebooted, which evicted its pods.
 func WasRebooted(c *model.Claim) bool {
 	_, ok := c.Conditions[Rebooting]
 	return ok
 }
 
-// IsDrainedForReboot reports whether a claim's node is rebooted and the cloud has not been asked yet: its pods are evicted.
+// IsDrainedForReboot reports whether a NodeClaim's node is being drained for a reboot that has not been requested yet.
 func IsDrainedForReboot(c *model.Claim) bool { return IsRebooting(c) && !isRebootIssued(c) }
 
 // isRebootIssued reports whether the cloud has been asked to reboot a claim's node, or the controller that wrote the boot ID is about to ask.
@@ -81,7 +81,8 @@ func reboots(c *model.Claim) (out []time.Time) {
 	return out
 }
 
-// LastReboot is when the last reboot of a claim's node was asked for; if the claim does not say, when the one under way began.
+// LastReboot returns when the last reboot of a NodeClaim's node was requested or, without that annotation, when the current
+// one began.
 func LastReboot(c *model.Claim) time.Time {
 	if all := reboots(c); len(all) > 0 {
 		return all[len(all)-1]

@@ -92,13 +92,13 @@ func lastBound(n *model.Node) (last *model.Pod) {
 	return last
 }
 
-// BindingKnown returns the instant from which on kube-scheduler knows that a pod is bound, whatever it has seen of nodes.
+// BindingKnown returns the time from which kube-scheduler certainly knows that a pod is bound.
 func BindingKnown(p *model.Pod, policy Policy) time.Time {
 	return p.Bound.Add(policy.SchedulerLag + wholeSecond)
 }
 
-// LabelsWithoutReservation returns what the labels of a claim and its node are to say, once the capacity reservation
-// that the instance was launched into has ended and they do not say so yet; nil: nothing.
+// LabelsWithoutReservation returns the labels to change on a NodeClaim and its node because the instance's capacity
+// reservation has ended; nil: none.
 func LabelsWithoutReservation(c *model.Claim, n *model.Node, i *model.Instance) model.Labels {
 	if i.Unreserved == nil || i.Gone || i.ProviderID == "" || i.ProviderID != c.ProviderID || !c.Deleting.IsZero() {
 		return nil

@@ -99,8 +99,8 @@ func updatePodEvents(in *Input, n *model.Node, u *plan.UpdateClaim, out *Output)
 	}
 }
 
-// QuietSince is the instant from which consolidateAfter counts: the last of initialization and of pods that came or
-// left.
+// QuietSince returns the time from which consolidateAfter counts: the later of the initialization and the last addition or
+// removal of a pod.
 func QuietSince(c *model.Claim, n *model.Node) time.Time {
 	t := c.Conditions[Initialized].Since
 	for _, o := range []time.Time{c.LastPodEvent, n.LastPodEvent} {

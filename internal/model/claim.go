@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Slot is room on a claim kept for pods of one class and one owner (contract 9).
+// Slot is capacity on a NodeClaim that is reserved for pods of one class and one owner (contract 9).
 type Slot struct {
 	Class    string // hash of Class.Key
 	Owner    string // uid of the pods' controller; for a pod without one, the pod's uid
 	Count    int
 	Requests Resources // of one pod
-	Loose    bool      // these pods can't be kept to the node: they tolerate everything
+	Loose    bool      // the pods tolerate every taint, so no reservation keeps them on the node
 }
 
 // Claim is a NodeClaim.
@@ -37,7 +37,7 @@ type Claim struct {
 	Deleting     time.Time // zero: not being deleted
 	HasFinalizer bool
 
-	OtherFinalizers []string // somebody else's
+	OtherFinalizers []string // finalizers of other controllers
 
 	ProviderID  string
 	NodeName    string
@@ -51,30 +51,30 @@ type Claim struct {
 	// Exact landing (contract 9).
 	Reserved    bool
 	Slots       []Slot // sorted by class, owner
-	SlotsUnsure bool   // nobody knows whether these were written: the call that was to do so has failed
-	NoReserve   string // why it was launched without a reservation; empty: it was launched with one
+	SlotsUnsure bool   // the last write of Slots had no response, so it is unknown whether they were stored
+	NoReserve   string // why it was launched without a reservation; empty: it has one
 
-	// Maker is whom the claim is for if somebody else created it: its controller, the prefix that its name is generated from, or its name; empty:
-	// Dovetail created it.
+	// Maker identifies the creator of a NodeClaim that Dovetail did not create: its controller, the prefix of its generated
+	// name, or its name. Empty: Dovetail created it.
 	Maker string
 
-	// Orphan: it was made for a NodePool, and no NodePool owns it any more. That is so after the NodePool was deleted with
+	// Orphan: the NodeClaim was created for a NodePool, but no NodePool owns it, for example after a deletion with
 	// --cascade=orphan.
 	Orphan bool
 
-	// Provisional: the claim was decided and its creation is under way; UID is empty.
+	// Provisional: the NodeClaim is planned and being created; UID is empty.
 	Provisional bool
 }
 
-// Is reports whether a condition of the claim is True.
+// Is reports whether a condition of the NodeClaim is True.
 func (c *Claim) Is(condition string) bool { return c.Conditions[condition].True() }
 
-// IsStartupTaint reports whether a taint is one that the claim's node starts with.
+// IsStartupTaint reports whether a taint is a startup taint of the NodeClaim.
 func (c *Claim) IsStartupTaint(t Taint) bool {
 	return slices.ContainsFunc(c.StartupTaints, func(s Taint) bool { return s.Key == t.Key && s.Effect == t.Effect })
 }
 
-// NodeGroup returns the node group that the claim's machine is of, or is to be; empty: none, or one of several.
+// NodeGroup returns the node group in which the NodeClaim's machine was or will be launched. Empty: none, or not decided yet.
 func (c *Claim) NodeGroup() string {
 	if c == nil {
 		return ""
@@ -88,7 +88,7 @@ func (c *Claim) NodeGroup() string {
 	return ""
 }
 
-// LaunchPriceMicro returns what the claim's node cost when it was launched; 0: that is not known, or the claim is nil.
+// LaunchPriceMicro returns the price of the NodeClaim's node at launch in micro-dollars per hour. 0: unknown, or c is nil.
 func (c *Claim) LaunchPriceMicro() int64 {
 	if c == nil {
 		return 0
@@ -96,8 +96,8 @@ func (c *Claim) LaunchPriceMicro() int64 {
 	return LaunchPriceMicro(c.Annotations)
 }
 
-// LaunchPriceMicro returns what the node of a claim with these annotations cost when it was launched, in micro-dollars an hour, as the controller has noted
-// it; 0: it has not, or it is an estimate.
+// LaunchPriceMicro returns the launch price that the controller stored in these annotations, in micro-dollars per hour. 0:
+// none, or an estimate.
 func LaunchPriceMicro(annotations map[string]string) int64 {
 	if annotations[AnnotationLaunchPriceEstimated] == "true" {
 		return 0
@@ -106,35 +106,35 @@ func LaunchPriceMicro(annotations map[string]string) int64 {
 	return micro
 }
 
-// AnnotatedPriceMicro returns what a node with these annotations costs in micro-dollars an hour; 0: they do not say.
+// AnnotatedPriceMicro returns the price of a node with these annotations in micro-dollars per hour. 0: none.
 func AnnotatedPriceMicro(annotations map[string]string) int64 {
 	micro, _ := ParseDollars(annotations[AnnotationPrice])
 	return micro
 }
 
-// Instance is a machine as its cloud lists it.
+// Instance is a machine as listed by its cloud.
 type Instance struct {
 	ProviderID string
-	ClaimUID   string // empty: it bears no claim of ours, and is not ours to end unasked
+	ClaimUID   string // empty: it was not launched for a NodeClaim of this cluster, and must not be garbage-collected
 	ClaimName  string
 	Launched   time.Time
 	Gone       bool // shutting down or terminated
-	Coming     bool `json:",omitempty"` // a node group was asked for it, and none has come yet
+	Coming     bool `json:",omitempty"` // requested from a node group, but not started yet
 
-	// What labels say of a machine that runs in no reservation, where its claim says that it does: the reservation has ended. An empty value:
-	// the label is gone. nil: nothing is to be said. Shared and never changed.
+	// Unreserved are the labels to change because the capacity reservation that the NodeClaim names has ended. An empty value
+	// removes the label. nil: nothing changes. Shared, never modified.
 	Unreserved Labels
 
-	// Of a member of a node group that no claim was made for, when one may be.
-	ClassKind, Class string // the node class that its group belongs to; empty: no claim is to be made
+	// For a member of a node group without a NodeClaim, if one may be created for it.
+	ClassKind, Class string // the node class of its group; empty: no NodeClaim is created
 
 	Labels Labels // type, zone, capacity type, group
-	// Replacing: the cloud replaces the members of its group, or may. What it starts then no pod needs yet, so a claim is made
-	// only when its node class says so too, which keeps nodes of the group from being given back.
+	// Replacing: the cloud is replacing the members of the group, or may be. No pod needs the new members yet, so they get a
+	// NodeClaim only if the node class still requires it, to keep nodes of the group from being removed.
 	Replacing bool
 
-	// GivenUp is when it was seen that a member of a node group had come for a claim that was given up before; zero: it has not. It is ended unless
-	// a claim is made for it.
+	// GivenUp is when this member was found to be a late start for a NodeClaim that no longer exists. It is terminated unless
+	// a NodeClaim is created for it. Zero: it is not.
 	GivenUp time.Time
 }
 

@@ -8,29 +8,29 @@ import (
 	"strconv"
 )
 
-// Class is what all pods alike share: the same namespace, labels, requests and constraints. The solver works on classes with
-// counts, never on single pods. Interned by Key in state: one Class value a key, so pointers compare.
+// Class is the common part of identical pods: the same namespace, labels, requests and constraints. The solver works on
+// classes with counts, never on single pods. state interns classes by Key, so equal classes have equal pointers.
 type Class struct {
-	Key string // canonical text of all that follows; equal keys mean equal classes. Orders classes where an order is needed
+	Key string // canonical text of the fields below; equal keys mean equal classes. Also the sort order of classes
 
-	// SlotKey is Key without what becomes known of a volume only when its pod is bound, so that a pod is taken for the one its slot
-	// was made for before and after. Empty where it is no other than Key.
+	// SlotKey is Key without the properties of volumes that are known only after the pod is bound, so that a pod matches its
+	// slot before and after. Empty if equal to Key.
 	SlotKey string
 
-	// TemplateKey is SlotKey without what tells apart the pods of one template: those of a StatefulSet, and those of the Jobs of a
-	// CronJob. Empty where it is no other than SlotKey, or Key where that is empty.
+	// TemplateKey is SlotKey without the differences between pods of one template: those of a StatefulSet, and those of the
+	// Jobs of a CronJob. Empty if equal to SlotKey (or to Key if that is empty).
 	TemplateKey string `json:",omitempty"`
 
 	Namespace string
 	Labels    Labels
-	Requests  Resources // what kube-scheduler counts: init, sidecar, overhead, pod-level resources; Pods is 1
+	Requests  Resources // as counted by kube-scheduler, with init and sidecar containers, overhead and pod-level resources; Pods is 1
 
-	// Node selection: the pod may go where any Term matches; no Terms means anywhere. nodeSelector is merged into every Term.
+	// Terms are the ORed terms of required node affinity; none means any node. nodeSelector is merged into each.
 	Terms     []NodeTerm
 	Preferred []WeightedNodeTerm
 
-	// SelectorKeys and AffinityKeys are the labels that Terms are about by where the pod says them, nodeSelector and required node affinity;
-	// sorted. OS is spec.os.name, which selects nodes too. They say what to edit, and are no part of Key.
+	// SelectorKeys and AffinityKeys are the sorted label keys of Terms that come from nodeSelector and from required node
+	// affinity. OS is spec.os.name, which also selects nodes. They identify the field to edit, and are not part of Key.
 	SelectorKeys, AffinityKeys []string `json:",omitempty"`
 	OS                         string   `json:",omitempty"`
 
@@ -49,27 +49,27 @@ type Class struct {
 	Preempts  bool     // preemptionPolicy is not Never
 	Critical  bool     // priority class system-cluster-critical or system-node-critical
 	Daemon    bool     // owned by a DaemonSet (or a mirror pod): never demand
-	Unsolved  []string // constraints that can't be honoured at all, each a reason to refuse: "resourceClaims gpu: …"
+	Unsolved  []string // unsupported constraints, each a reason to refuse the pod: "resourceClaims gpu: …"
 	Scheduler string   // spec.schedulerName
-	Excess    Excess   `json:",omitzero"` // the pod asks for more of something than is looked at: no node is looked for
+	Excess    Excess   `json:",omitzero"` // the pod exceeds a limit, so no node is launched for it
 
-	// HasClaims says that kube-scheduler alone allocates and reserves devices for the pod, and binds it: it has resource claims, or requests extended
-	// resources that a DeviceClass stands for. OnlyExtended: it has no resource claims.
+	// HasClaims: only kube-scheduler allocates devices for the pod and binds it, because it has resource claims, or requests
+	// extended resources of a DeviceClass. OnlyExtended: it has no resource claims.
 	HasClaims    bool `json:",omitempty"`
 	OnlyExtended bool `json:",omitempty"`
 
-	Request string `json:",omitempty"` // namespace/name of the ProvisioningRequest whose capacity the pods are for; empty: none
+	Request string `json:",omitempty"` // namespace/name of the pods' ProvisioningRequest; empty: none
 }
 
-// Excess is what a pod asks for too much of. The zero value says that there is no such thing. The class of such a pod
-// lacks what is too much, so a pod that runs already takes up what it requests and its other rules hold.
+// Excess is a limit that a pod exceeds; the zero value means none. The class lacks what is beyond the limit; for a running
+// pod, its requests and other constraints still count.
 type Excess struct {
 	What string // in the plural: "node selector keys"
 	Have int64
-	Most int64 // that are looked at
+	Most int64 // the limit
 }
 
-// ClaimsField is the field of a pod that says which devices it needs.
+// ClaimsField returns the field of a pod that requests its devices.
 func (c *Class) ClaimsField() string {
 	if c.OnlyExtended {
 		return "spec.containers[*].resources.requests"
@@ -77,7 +77,7 @@ func (c *Class) ClaimsField() string {
 	return "spec.resourceClaims"
 }
 
-// NodeFields are the fields of a pod's spec in which it requires something of a node's label.
+// NodeFields returns the fields of a pod's spec that constrain a node label.
 func (c *Class) NodeFields(label string) (out []string) {
 	if slices.Contains(c.SelectorKeys, label) {
 		out = append(out, "spec.nodeSelector["+label+"]")
@@ -91,15 +91,15 @@ func (c *Class) NodeFields(label string) (out []string) {
 	return out
 }
 
-// AllowsStanding reports whether required node affinity lets pods of the class on a node that is there. A term without rules
-// allows none.
+// AllowsStanding reports whether required node affinity allows pods of the class on an existing node. A term without
+// requirements allows none.
 func (c *Class) AllowsStanding(labels Labels, name string) bool {
 	return len(c.Terms) == 0 || slices.ContainsFunc(c.Terms, func(t NodeTerm) bool {
 		return (len(t.Requirements) > 0 || t.Names != nil) && t.OnStanding().Matches(labels) && (t.Names == nil || t.Names.Matches(name, true))
 	})
 }
 
-// ToleratesEverything reports whether a pod would land on any taint, so that no reservation can keep it to its node.
+// ToleratesEverything reports whether a pod tolerates every taint, so that no reservation keeps it on its node.
 func (c *Class) ToleratesEverything() bool {
 	for _, t := range c.Tolerations {
 		if t.Key == "" && t.Exists && (t.Effect == "" || t.Effect == NoSchedule) {
@@ -109,22 +109,22 @@ func (c *Class) ToleratesEverything() bool {
 	return false
 }
 
-// DependsOnOtherPods reports whether where pods of a class may or would rather be depends on where others are.
+// DependsOnOtherPods reports whether the required or preferred placement of the class depends on other pods.
 func (c *Class) DependsOnOtherPods() bool {
 	return len(c.Spread)+len(c.Affinity)+len(c.AntiAffinity)+len(c.PreferredAffinity)+len(c.PreferredAntiAffinity) > 0
 }
 
-// NodeTerm is one alternative of required node affinity: labels, and with matchFields the names of the nodes allowed.
+// NodeTerm is one term of required node affinity: labels, and the node names of matchFields.
 type NodeTerm struct {
 	Requirements Requirements
 	Names        *Requirement // on metadata.name; nil: any
 
-	// Standing is what a node that is there must meet instead of Requirements, because its labels are what they are. It differs
-	// if the pod uses names that labels had before Kubernetes 1.17: new nodes get these as well. Empty: Requirements.
+	// Standing replaces Requirements for existing nodes. It differs if the pod uses label names from before Kubernetes 1.17,
+	// which new nodes get as well. Empty: Requirements.
 	Standing Requirements `json:",omitempty"`
 }
 
-// OnStanding returns what the labels of a node that is there must meet.
+// OnStanding returns the requirements for the labels of an existing node.
 func (t *NodeTerm) OnStanding() Requirements {
 	if len(t.Standing) > 0 {
 		return t.Standing
@@ -138,10 +138,10 @@ type WeightedNodeTerm struct {
 	Term   NodeTerm
 }
 
-// Selector chooses pods by namespace and label.
+// Selector selects pods by namespace and label.
 type Selector struct {
 	Namespaces []string      // sorted; names allowed
-	NamespaceL *Requirements // namespaces whose labels match are allowed too; nil: none beside Namespaces
+	NamespaceL *Requirements // also allows namespaces with matching labels; nil: only Namespaces
 	Pods       *Requirements // nil selects no pod
 }
 

@@ -14,31 +14,31 @@ type Node struct {
 	Name, UID, ProviderID string
 	Labels                Labels
 	Annotations           Labels
-	Taints                []Taint // as on the object, spec.unschedulable included as its taint; a reservation that is written as a cordon as its taint too
-	DaemonsOnly           bool    // its reservation is written as a cordon: pods of all DaemonSets are let in
+	Taints                []Taint // as on the object, plus the taint for spec.unschedulable; for a reservation stored as a cordon, plus its taint
+	DaemonsOnly           bool    // its reservation is stored as a cordon: DaemonSet pods are allowed
 	Capacity              Resources
 	Allocatable           Resources
 	Used                  Resources // sum over Pods that are not terminal
 	Pods                  []*Pod    // bound and not terminal, sorted by namespace and name
 	NoAnti                bool      // it is known that none of Pods has required anti-affinity
 	Ready                 bool
-	BootID                string    // of the operating system that runs, another one after each reboot; empty: not known
-	Phase                 string    // status.phase, which Kubernetes has long given up; for metrics alone
+	BootID                string    // boot ID of the running operating system; empty: unknown
+	Phase                 string    // status.phase, which is deprecated; for metrics only
 	ReadySince            time.Time // last transition of condition Ready
 	Created               time.Time
 	Deleting              time.Time        // zero: not being deleted
-	Claim                 string           // NodeClaim it belongs to (same provider id); empty: not ours
+	Claim                 string           // NodeClaim with the same provider ID; empty: none
 	HasFinalizer          bool             // karpenter.sh/termination
-	OtherFinalizers       []string         // somebody else's: without ours the object stays all the same
+	OtherFinalizers       []string         // finalizers of other controllers, which keep the object after Dovetail's is removed
 	CSILimits             map[string]int64 // attach limit by driver, from CSINode; absent: no limit known
-	CSIDrivers            []string         // CSI drivers registered on it, from CSINode; sorted; nil: it has no CSINode
-	Migrated              []string         // in-tree volume plugins whose volumes the node's kubelet leaves to CSI drivers, from CSINode; sorted
+	CSIDrivers            []string         // registered CSI drivers, from CSINode; sorted; nil: no CSINode
+	Migrated              []string         // in-tree volume plugins migrated to CSI, from CSINode; sorted
 	Attached              []Attachment     // volumes that are attached to it or being detached, by name
 	Conditions            map[string]Condition
-	LastPodEvent          time.Time // when a pod that is neither a daemon's nor expendable last came or left, as far as is known
+	LastPodEvent          time.Time // last addition or removal of a pod that is neither of a DaemonSet nor expendable, if known
 }
 
-// HasTaint reports whether the node has a taint of this key, whatever its value and effect.
+// HasTaint reports whether the node has a taint with this key, with any value and effect.
 func (n *Node) HasTaint(key string) bool {
 	return slices.ContainsFunc(n.Taints, func(t Taint) bool { return t.Key == key })
 }
@@ -75,25 +75,25 @@ type ExistingNode struct {
 // IsStanding reports whether the node's labels and resources are final.
 func (n *ExistingNode) IsStanding() bool { return !n.InFlight && !n.Fresh }
 
-// Attachment is a volume attached to a node, as its VolumeAttachment says.
+// Attachment is a VolumeAttachment of a node.
 type Attachment struct {
 	Name  string // of the VolumeAttachment
 	Claim string // namespace/name of the PersistentVolumeClaim; empty: not known
 
-	// Driver and Handle name the volume as Volume does, where it counts for the driver's limit; empty: it does not.
+	// Driver and Handle identify the volume as in Volume, if it counts towards the driver's limit; otherwise empty.
 	Driver, Handle string
 }
 
-// Daemon is a DaemonSet: its pods will stand on every node they match, so new nodes are charged for them.
+// Daemon is a DaemonSet. Its requests are subtracted from new nodes on which its pods would run.
 type Daemon struct {
 	Namespace, Name, UID string
-	Class                *Class // its template, as admission leaves a pod made from it. It decides on which nodes the DaemonSet controller makes pods
-	Generation           string // of its template: pods made from it bear it as the label LabelTemplateGeneration. Empty: not known
-	Newest               *Class // of the newest living pod made from today's template; nil: there is none
+	Class                *Class // a pod of the template after admission, which determines the nodes of the DaemonSet
+	Generation           string // generation of the template, which pods have as label LabelTemplateGeneration; empty: unknown
+	Newest               *Class // class of the newest running pod of the current template; nil: none
 }
 
-// Pod returns the class of a pod that the DaemonSet makes now. The newest pod tells what webhooks, a RuntimeClass or an autoscaler
-// of its requests have added to the template.
+// Pod returns the class of the DaemonSet's next pod. The newest pod shows what webhooks, a RuntimeClass or VPA add to the
+// template.
 func (d *Daemon) Pod() *Class {
 	if d.Newest != nil {
 		return d.Newest
@@ -115,20 +115,20 @@ type PDB struct {
 	MinAvailable       string // as written: a number or a share; empty: not set
 	MaxUnavailable     string
 
-	// The status: pods that are healthy now, that must be, that are counted.
+	// Status: pods that are healthy, that must be healthy, and that count.
 	Healthy, Desired, Expected int32
 }
 
 // Key is namespace/name.
 func (b *PDB) Key() string { return b.Namespace + "/" + b.Name }
 
-// IsExhaustedAtRest reports whether the budget allows no eviction though every pod that it counts is healthy: no waiting, only
-// another budget or more pods change that.
+// IsExhaustedAtRest reports whether the budget allows no eviction although all of its pods are healthy, so only a changed
+// budget or more pods help.
 func (b *PDB) IsExhaustedAtRest() bool {
 	return b.DisruptionsAllowed <= 0 && b.Expected > 0 && b.Healthy >= b.Expected
 }
 
-// Snapshot is all that a decision may look at. It is immutable; equal clusters give equal Snapshots.
+// Snapshot is the complete input of a decision about the cluster. It is immutable; equal clusters give equal Snapshots.
 type Snapshot struct {
 	ResourceNames []string               // by Dim
 	Nodes         []*Node                // by name
@@ -137,39 +137,39 @@ type Snapshot struct {
 	Pending       []*Pod                 // not bound, not terminal, not being deleted; by namespace and name
 	Making        []Making               // by the uid of the ReplicaSet
 	Failing       []*FailingReplicas     // by namespace and name of the ReplicaSet; decisions don't depend on them
-	GangsEnded    map[string]int         // by Gang.Name: pods that have succeeded, which no list has; nil: none
+	GangsEnded    map[string]int         // by Gang.Name: succeeded pods, which are in no other list; nil: none
 	Buffers       []*Buffer              // by namespace and name
-	Requests      []*ProvisioningRequest // by namespace and name; Pending has the placeholders of those that are active
+	Requests      []*ProvisioningRequest // by namespace and name; Pending contains the placeholders of active ones
 	Limits        []*CapacityLimit       // over several pools, by name
 	Daemons       []*Daemon              // by namespace and name
 	PDBs          []*PDB                 // by namespace and name
-	Deployments   []*Deployment          // by namespace and name; nil: nobody is allowed to look
+	Deployments   []*Deployment          // by namespace and name; nil: no permission to list them
 	Namespaces    map[string]Labels
-	Ending        map[string]time.Time      // since when a namespace is being deleted: no pod is created in it any more
+	Ending        map[string]time.Time      // by namespace: when its deletion began; no pods are created in it
 	Instances     []*Instance               // by provider id; from the last List
-	InstancesAt   time.Time                 // when that List was asked for; zero: never
-	Outages       []Outage                  `json:",omitempty"` // of the cloud, oldest first; the last may last still
+	InstancesAt   time.Time                 // when that List was requested; zero: never
+	Outages       []Outage                  `json:",omitempty"` // of the cloud, oldest first; the last one may continue
 	Shifts        []ZonalShift              // in effect, by zone; nothing is launched in these zones
-	ShiftsUnread  bool                      `json:",omitempty"` // Shifts is empty because the cloud's answer has not come yet
-	Drift         map[string]string         // by claim uid: why its machine is not what its node class asks for; empty: it is; absent: not asked
-	InFlight      map[ActionKey]time.Time   // actions begun whose effect has not come back yet
-	Failures      map[string]LaunchFailure  // of the last launch, by claim uid
-	Unmade        []UnmadeClaim             // NodeClaims that the API server has refused of late, oldest first
-	Failed        map[ActionKey]CallFailure // calls that failed the last time and will be repeated
+	ShiftsUnread  bool                      `json:",omitempty"` // Shifts is empty because it has not been read yet
+	Drift         map[string]string         // by NodeClaim UID: why its instance differs from its node class; empty: it does not; absent: not checked
+	InFlight      map[ActionKey]time.Time   // started actions whose effect is not visible yet
+	Failures      map[string]LaunchFailure  // the last failed launch, by NodeClaim UID
+	Unmade        []UnmadeClaim             // NodeClaims that the API server recently rejected, oldest first
+	Failed        map[ActionKey]CallFailure // calls whose last attempt failed, and which will be retried
 	Undone        map[ActionKey]UndoneChange
 }
 
-// FindNode returns the node of a name; nil: there is none.
+// FindNode returns the node with this name; nil if there is none.
 func (s *Snapshot) FindNode(name string) *Node {
 	return findByName(s.Nodes, name, func(n *Node) string { return n.Name })
 }
 
-// FindClaim returns the NodeClaim of a name; nil: there is none.
+// FindClaim returns the NodeClaim with this name; nil if there is none.
 func (s *Snapshot) FindClaim(name string) *Claim {
 	return findByName(s.Claims, name, func(c *Claim) string { return c.Name })
 }
 
-// findByName finds an element of a list that is in order of names; nil: it is not there.
+// findByName returns an element of a list sorted by name; nil if there is none.
 func findByName[T any](list []*T, name string, nameOf func(*T) string) *T {
 	i, ok := slices.BinarySearchFunc(list, name, func(x *T, name string) int { return strings.Compare(nameOf(x), name) })
 	if !ok {
@@ -178,16 +178,16 @@ func findByName[T any](list []*T, name string, nameOf func(*T) string) *T {
 	return list[i]
 }
 
-// ActionKey names the effect of an action: see plan.Action.Key, which makes it.
+// ActionKey identifies the effect of an action; plan.Action.Key returns it.
 type ActionKey string
 
-// UndoneChange is a change that succeeds and is undone by somebody else, again and again.
+// UndoneChange describes a change that another client repeatedly reverts.
 type UndoneChange struct {
 	Times int       // in a row
-	Since time.Time // when it was made first
+	Since time.Time // time of the first change
 }
 
-// CallFailure is what came of a call that is repeated.
+// CallFailure describes a call that failed and is retried.
 type CallFailure struct {
 	Times   int       // in a row
 	Since   time.Time // of the first of these failures

@@ -8,33 +8,34 @@ import (
 	"strings"
 )
 
-// InstanceType is a kind of machine.
+// InstanceType is an instance type with its offerings.
 type InstanceType struct {
 	Name        string
-	Labels      Labels    // single-valued: instance type, arch, os, provider labels. Zone and capacity type are the offering's
-	Capacity    Resources // what the machine has
-	Allocatable Resources // what pods may ask for in sum, before DaemonSets
+	Labels      Labels    // single-valued: instance type, arch, os, provider labels. Zone and capacity type are labels of the offering
+	Capacity    Resources // capacity of the machine
+	Allocatable Resources // allocatable, before the requests of DaemonSets
 	Offerings   []Offering
 	CSILimits   map[string]int64 // expected attach limit by CSI driver; absent: none known
-	Boots       string           // the image that machines of it boot from; empty: not known
+	Boots       string           // image of its machines; empty: unknown
 
-	// CapacityOverlays are the NodeOverlays that add extended resources to Capacity and Allocatable, by name.
+	// CapacityOverlays are the names of the NodeOverlays that add extended resources to Capacity and Allocatable, sorted.
 	CapacityOverlays []string
 
-	// Devices are the resources of Allocatable that count devices of dynamic resource allocation; nil: none are known. Capacity lacks them.
-	// DeviceOverlay is the NodeOverlay that says which devices there are; empty: none does.
+	// Devices are the resources of Allocatable that count devices of dynamic resource allocation; nil: none. Capacity does
+	// not contain them. DeviceOverlay is the NodeOverlay that defines the devices; empty: none.
 	Devices       Resources `json:",omitempty"`
 	DeviceOverlay string    `json:",omitempty"`
 
-	// DriverGPUs is how many devices of type gpu its provider says that a DRA driver will publish, by driver. What nodes have published comes before it.
+	// DriverGPUs is the number of devices of type gpu that the provider expects each DRA driver to publish. Published devices
+	// take precedence.
 	DriverGPUs map[string]int64 `json:",omitempty"`
 
-	// Promised is what the provider says is allocatable, where machines of the type came with less: then Allocatable is what those had.
+	// Promised is the provider's allocatable if registered nodes had less: then Allocatable is that of the nodes.
 	Promised Resources
 }
 
-// Label returns the value of a label that nodes of the type have when they are launched from an offering, and whether they
-// have it. The offering's labels come before the type's; a zone or capacity type that is not known is no label.
+// Label returns the value of a label of nodes launched from an offering, and whether they have it. Labels of the offering
+// take precedence over those of the type. An unknown zone or capacity type counts as missing.
 func (t *InstanceType) Label(key string, o *Offering) (value string, ok bool) {
 	switch key {
 	case LabelZone:
@@ -74,24 +75,25 @@ func IsCloudLabel(key string, types []*InstanceType) bool {
 	return false
 }
 
-// Offering is where, how and for how much a type can be had.
+// Offering is a zone, capacity type and price at which an instance type can be launched.
 type Offering struct {
 	Zone         string
 	CapacityType string      // on-demand, spot, reserved
 	PriceMicro   int64       // micro-dollars per hour
-	Available    bool        // false: set aside, out of capacity, or in a zone that the cluster is shifted away from
-	Shift        *ZonalShift // Available false: the zonal shift away from Zone; nil: there is none
-	Quota        string      // Available false: the reached quota of the account that it would count against, and what to do; empty: none is known
-	Labels       Labels      // further labels the node will bear, e.g. a reservation id; may be nil
-	Remaining    int64       // for reserved capacity and node groups: how many more can be had; negative: not limited
-	Most         int64       // of a node group: how many machines it may have; 0: not known
-	Modelled     bool        // the price is a model's, not a published one; said wherever it is shown
+	Available    bool        // false: marked unavailable, out of capacity, or in a zone that the cluster is shifted away from
+	Shift        *ZonalShift // if not Available: the zonal shift away from Zone; nil: none
+	Quota        string      // if not Available: the exhausted quota that applies, and the remedy; empty: none known
+	Labels       Labels      // additional labels of the node, such as a reservation ID; may be nil
+	Remaining    int64       // for reserved capacity and node groups: remaining number of machines; negative: no limit
+	Most         int64       // maximum size of the node group; 0: unknown
+	Modelled     bool        // the price is an estimate, and is marked as such wherever it is shown
 
-	PriceOverlay   string // the NodeOverlay that sets PriceMicro; empty: it is the provider's price
+	PriceOverlay   string // the NodeOverlay that sets PriceMicro; empty: the provider's price
 	ListPriceMicro int64  // with PriceOverlay: the provider's price
 }
 
-// LacksCapacity reports whether the cloud has no capacity for an offering now. Of one in a zone that the cluster is shifted away from nobody knows.
+// LacksCapacity reports whether the cloud has no capacity for an offering now. It is false in a zone that the cluster is
+// shifted away from, where this is unknown.
 func (o *Offering) LacksCapacity() bool { return !o.Available && o.Shift == nil }
 
 // AllowOffering reports whether requirements allow an offering's zone and capacity type.
@@ -104,8 +106,8 @@ func (rs Requirements) AllowOffering(o *Offering) bool {
 	return true
 }
 
-// HaveUnusedDevice reports whether all of some types, of which there is one, have a device, such as a GPU, that is not requested. names are those of
-// the dimensions.
+// HaveUnusedDevice reports whether all of the given types (at least one) have a device, such as a GPU, that is not requested.
+// names are the resource names by dimension.
 func HaveUnusedDevice(types []*InstanceType, requests Resources, names []string) bool {
 	if len(types) == 0 {
 		return false

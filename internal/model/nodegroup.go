@@ -10,56 +10,56 @@ import (
 	"time"
 )
 
-// NodeGroup is one of a NodePool's node groups as it was last seen.
+// NodeGroup is a node group of a NodePool, as last observed.
 type NodeGroup struct {
 	Name         string
-	Min          int64  // how few machines it may have
-	Max, Desired int64  // how many it may have and is to have; only of the groups of a node class
-	Problem      string // why nothing can be launched in it; empty: it can. Only of the groups of a node class
-	Refresh      string // the status of an instance refresh that is under way; empty: there is none
+	Min          int64  // minimum size
+	Max, Desired int64  // maximum and desired size; only for groups selected by a node class
+	Problem      string // why nothing can be launched in it; empty: nothing prevents it. Only for groups selected by a node class
+	Refresh      string // status of the current instance refresh; empty: none
 	Options      *GroupOptions
 }
 
-// GroupOptions is what a node group itself says of when its machines are given back. It takes the place of its node class's options.
+// GroupOptions are the scale-down options of the node group itself. They override those of its node class.
 type GroupOptions struct {
-	UtilizationPercent, GPUPercent int32 // negative: not said
+	UtilizationPercent, GPUPercent int32 // negative: not set
 	Unready, Provision             time.Duration
-	IgnoreDaemons, SaysDaemons     bool // whether DaemonSets' pods count, if it is said
+	IgnoreDaemons, SaysDaemons     bool // whether requests of DaemonSet pods are ignored, if SaysDaemons is set
 }
 
-// GroupPriority ranks node groups: the highest is taken first, and those that none names last.
+// GroupPriority ranks node groups: the highest priority is used first, groups without one last.
 type GroupPriority struct {
 	Priority int32
 	Names    []*regexp.Regexp
 }
 
-// EvictionRules are which pods keep a node of a node group from being consolidated, beside those that keep any node,
-// and how its pods are evicted.
+// EvictionRules define which additional pods prevent consolidation of a node group's node, and how its pods are evicted.
 type EvictionRules struct {
-	LocalStorage      bool          // pods with volumes on the node: hostPath, or emptyDir that is not in memory
-	CustomControllers bool          // pods whose controller is of a kind that is not Kubernetes' own
-	SystemPods        time.Duration // pods of kube-system without a PodDisruptionBudget, until they are so old; 0: none
-	MinReplicas       int32         // pods whose controller has fewer pods than this
-	KeepEmptyDaemons  bool          // pods of DaemonSets are not evicted from a node that goes for being empty
-	KeepOtherDaemons  bool          // nor from one that goes for anything else
+	LocalStorage      bool          // keep nodes with pods that have local volumes: hostPath, or emptyDir not in memory
+	CustomControllers bool          // keep nodes with pods whose controller is not a built-in kind of Kubernetes
+	SystemPods        time.Duration // keep nodes with kube-system pods without a PodDisruptionBudget until the pods reach this age; 0: no such rule
+	MinReplicas       int32         // keep nodes with pods whose controller has fewer pods
+	KeepEmptyDaemons  bool          // do not evict DaemonSet pods from a node that is removed as empty
+	KeepOtherDaemons  bool          // do not evict DaemonSet pods from a node that is removed for another reason
 
-	// DrainBands are groups of pods by priority, ascending, that are evicted one after the other. None: all pods go
-	// together, each with the grace period that it asks for.
+	// DrainBands are priority groups of pods, ascending, evicted one after the other. None: all pods are evicted together,
+	// each with its own grace period.
 	DrainBands []DrainBand
 }
 
-// DelayDeletionPrefix is what the keys of annotations begin with by which whoever has still something to do with a node
-// delays its deletion, until the annotation is removed or too much time has passed.
+// DelayDeletionPrefix is the prefix of annotations that delay the deletion of a node until they are removed, or until a
+// timeout.
 const DelayDeletionPrefix = "delay-deletion.cluster-autoscaler.kubernetes.io/"
 
-// DrainBand is the pods from a priority up to that of the next band; the first band takes those of a lower one too.
+// DrainBand is the group of pods with at least this priority, up to that of the next band. The first band also includes lower
+// priorities.
 type DrainBand struct {
 	Priority int32
-	MaxGrace time.Duration // no pod of it has longer to end
+	MaxGrace time.Duration // maximum grace period of its pods
 }
 
-// DrainBand returns the band that a pod of a priority is evicted in, by position, and how long it has to end at most; 0
-// for as long as it asks for.
+// DrainBand returns the index of the band in which a pod of this priority is evicted, and its maximum grace period; 0 means
+// the pod's own.
 func (r *EvictionRules) DrainBand(priority int32) (band int, maxGrace time.Duration) {
 	if len(r.DrainBands) == 0 {
 		return 0, 0
@@ -70,15 +70,15 @@ func (r *EvictionRules) DrainBand(priority int32) (band int, maxGrace time.Durat
 	return band, r.DrainBands[band].MaxGrace
 }
 
-// PriorityCutoff is a priority below which pods are expendable: no node is launched for them, and none is kept for them.
-// The zero value calls no pod expendable.
+// PriorityCutoff is a priority below which pods are expendable: no node is launched or kept for them. The zero value means
+// that no pod is.
 type PriorityCutoff struct {
 	Set   bool
 	Below int32
 }
 
-// CutoffOf returns the cutoff that holds where there are these pools. A pod may be evicted in one pool and pend for
-// another, so that there is none unless all pools have one; then the least counts.
+// CutoffOf returns the cutoff that applies with these pools. A pod may be evicted in one pool and pending for another, so
+// there is none unless all pools have one; then the lowest applies.
 func CutoffOf(pools []*NodePool) (out PriorityCutoff) {
 	for i, p := range pools {
 		if p.Scaling == nil || !p.Scaling.Cutoff.Set {
@@ -91,50 +91,50 @@ func CutoffOf(pools []*NodePool) (out PriorityCutoff) {
 	return out
 }
 
-// IsExpendable reports whether a pod is expendable. Pods of DaemonSets and static pods go with their node anyway, and are
-// not.
+// IsExpendable reports whether a pod is expendable. Pods of DaemonSets and static pods never are: they are removed with their
+// node.
 func (c PriorityCutoff) IsExpendable(p *Pod) bool {
 	return c.Set && p.Class.Priority < c.Below && p.IsWorkload()
 }
 
-// ScaleDownDelays are how long no node of a node group is consolidated after something happened to one; 0: no such rule.
+// ScaleDownDelays are how long no node of a node group is consolidated after an event; 0: no delay.
 type ScaleDownDelays struct {
-	AfterAdd     time.Duration // after a node was launched
-	AfterDelete  time.Duration // after the removal of a node for its cost or for being empty began
-	AfterFailure time.Duration // after such a removal was taken back
-	PerGroup     bool          // only what happened to nodes of its own group counts
+	AfterAdd     time.Duration // after a launch
+	AfterDelete  time.Duration // after a consolidation, or the removal of an empty node, begins
+	AfterFailure time.Duration // after such a removal is cancelled
+	PerGroup     bool          // only events in the node's own group count
 }
 
-// GroupScaling is when machines of node groups are given back.
+// GroupScaling contains the scale-down and expander options of node groups.
 type GroupScaling struct {
-	// A node of whose CPU or memory, whichever is more, a larger share than this is asked for stays where it is; of one with GPUs only
-	// they count. Negative: no bound.
+	// UtilizationPercent is the requested share of CPU or memory, whichever is higher, above which a node is kept; GPUPercent
+	// is that of GPUs for nodes with GPUs. Negative: no threshold.
 	UtilizationPercent, GPUPercent int32
 	GPUs                           []Dim
-	IgnoreDaemons                  bool          // what pods of DaemonSets ask for does not count
-	IgnoreMirrors                  bool          // nor what static pods ask for
-	Unready                        time.Duration // after so long without being Ready a node is broken; 0: as its provider says
-	Provision                      time.Duration // so long a machine has to become a node; 0: as long as any other
+	IgnoreDaemons                  bool          // requests of DaemonSet pods do not count
+	IgnoreMirrors                  bool          // requests of static pods do not count
+	Unready                        time.Duration // how long a node may be not Ready; 0: the provider's default
+	Provision                      time.Duration // how long a machine may take to register; 0: the default
 
-	Groups []NodeGroup // by name: those of which something has to be minded
-	Chosen []string    // names of all groups that the node class chooses, in order; nil: not known
-	Unread bool        // the node class's status has not said yet which groups it chooses, nor what has to be minded of them
+	Groups []NodeGroup // by name: groups with options, limits or problems
+	Chosen []string    // names of all selected groups, sorted; nil: unknown
+	Unread bool        // the node class has no status yet, so its groups and their minimum sizes are unknown
 
-	Expanders  []string        // by which of several groups one is taken, each among those that the one before leaves
+	Expanders  []string        // expanders in order; each chooses among the groups that the previous one left
 	Priorities []GroupPriority // of the expander priority
 	Eviction   EvictionRules
-	// DeletionDelay is how long a node whose pods are gone stays at most for annotations with the prefix
-	// DelayDeletionPrefix; 0: as long as any other node, negative: not at all.
+	// DeletionDelay is the maximum time that a drained node waits for the removal of annotations with DelayDeletionPrefix. 0:
+	// the default; negative: no wait.
 	DeletionDelay time.Duration
 	Delays        ScaleDownDelays
-	TaintDelay    time.Duration  // so long a node has been tainted at least before its pods are evicted
-	PodDelay      time.Duration  // so long after its creation a pod gets no node launched; 0: at once. The least of all pools counts
-	Cutoff        PriorityCutoff // pods below it are expendable, where all pools have one; the least of them counts
-	Balance       bool           // groups that are alike but for their zones and these labels are kept at about the same size
+	TaintDelay    time.Duration  // minimum time between tainting a node and evicting its pods
+	PodDelay      time.Duration  // minimum age of a pod before a node is launched for it; 0: none. The minimum over all pools applies
+	Cutoff        PriorityCutoff // pods below it are expendable if all pools have a cutoff; the lowest applies
+	Balance       bool           // groups that differ only in zones and the labels in Ignore are kept at about the same size
 	Ignore        []string
 }
 
-// Of returns the scaling of the machines of one group: with the group's own options.
+// Of returns the scaling options of one group, with its own options applied.
 func (s *GroupScaling) Of(group string) *GroupScaling {
 	i := slices.IndexFunc(s.Groups, func(g NodeGroup) bool { return g.Name == group && g.Options != nil })
 	if group == "" || i < 0 {

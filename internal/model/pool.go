@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// NodePool is what may be bought and how it must look.
+// NodePool defines which nodes may be launched, and their properties.
 type NodePool struct {
 	Name, UID     string
 	Weight        int32
@@ -18,13 +18,13 @@ type NodePool struct {
 	Annotations   Labels       // template annotations
 	Taints        []Taint
 	StartupTaints []Taint
-	Limits        Resources // meaningful where HasLimit
+	Limits        Resources // limits by Dim; valid where HasLimit
 	HasLimit      []bool    // by Dim
 	NodeLimit     int64     // spec.limits.nodes; negative: none
 	Replicas      int64     // static pool; negative: dynamic
 
 	ClassGroup, ClassKind, ClassName string
-	ClassGeneration                  int64 // of the node class as it is; 0: not known
+	ClassGeneration                  int64 // of the current node class; 0: unknown
 
 	ExpireAfter            time.Duration // negative: Never
 	TerminationGracePeriod time.Duration // for new NodeClaims: how long a drain waits for pods; negative: no limit
@@ -36,40 +36,40 @@ type NodePool struct {
 	Budgets             []Budget
 
 	Hash        string // of the template, version v3
-	Provisioner string // name of the v1alpha5 Provisioner it comes from; empty: none
-	Discovered  bool   // it was made for a node group that was found, and is written anew when somebody edits it
+	Provisioner string // name of its v1alpha5 Provisioner; empty: none
+	Discovered  bool   // generated for a discovered node group; changes by others are reverted
 
 	Ready    bool
-	NotReady Condition // why not: reason and message; empty: it is not known yet, as with reason OfferingsNotAsked
+	NotReady Condition // why it is not Ready, with reason and message; empty: unknown, as with reason OfferingsNotAsked
 	Deleting bool
-	Scaling  *GroupScaling // of node groups: as their node class says; nil: of no node groups, or it does not say
-	OfGroups bool          // its node class is of node groups
-	Taken    bool          // taken over from another autoscaler that is live: its node class reference, or the group's tags, hide it from that one
-	Manager  string        // the other autoscaler that it was given back to; empty: none
-	Release  string        // how far giving it back has come: ReleaseSettle or ReleaseHold; empty: it is not given back
-	LetGo    bool          // its node groups are nobody's to scale any more: its machines are left as they are
+	Scaling  *GroupScaling // options of its node groups; nil: it has no node groups, or no options
+	OfGroups bool          // its node class selects node groups
+	Taken    bool          // taken over from a running autoscaler, which does not see it because of its node class reference or the tags of its group
+	Manager  string        // the autoscaler that it was released to; empty: none
+	Release  string        // state of the release: ReleaseSettle or ReleaseHold; empty: not being released
+	LetGo    bool          // its node groups are no longer scaled, and its nodes are left unchanged
 
-	// The status as it is in the API server, so that only a difference is written.
+	// The status in the API server, so that only changes are written.
 	StatusResources       Resources
 	StatusNodes           int64
 	StatusHash            string // of the hash annotation
 	StatusClassGeneration int64  // of the node class
 	Conditions            map[string]Condition
 
-	Types []*InstanceType // what the provider offers it, sorted by name; offerings set aside are there with Available false
+	Types []*InstanceType // instance types that the provider offers, sorted by name; unavailable offerings have Available false
 }
 
-// What a NodePool that is given back to another autoscaler is kept from.
+// Restrictions on a NodePool that is being released to another autoscaler.
 const (
-	ReleaseSettle = "settle" // nothing new is decided; nodes that come or go are seen through
-	ReleaseHold   = "hold"   // nothing is done at all
+	ReleaseSettle = "settle" // no new launches or disruptions; those in progress are completed
+	ReleaseHold   = "hold"   // no actions
 )
 
-// OfferingsNotAsked is the reason of a NodePool that is not ready because its provider has not been asked yet what it is
-// offered.
+// OfferingsNotAsked is the reason of a NodePool that is not Ready because its offerings have not been read from the provider
+// yet.
 const OfferingsNotAsked = "NodeClassReadinessUnknown"
 
-// IsUnread reports whether it is not known yet what a NodePool is offered, as after a start: its provider has not answered.
+// IsUnread reports whether the pool's offerings are still unknown, for example after a start.
 func (p *NodePool) IsUnread() bool {
 	return p.Types == nil && !p.Ready && (p.NotReady.Reason == "" || p.NotReady.Reason == OfferingsNotAsked)
 }
@@ -88,7 +88,7 @@ func (p *NodePool) MayBuyType(t *InstanceType) bool {
 // MayBuyOffering reports whether the pool's requirements allow an offering's zone and capacity type.
 func (p *NodePool) MayBuyOffering(o *Offering) bool { return p.Requirements.AllowOffering(o) }
 
-// NodeGroups returns the node groups that the pool is offered something of, sorted.
+// NodeGroups returns the sorted names of the node groups in the pool's offerings.
 func (p *NodePool) NodeGroups() []string {
 	var out []string
 	for _, t := range p.Types {
@@ -102,15 +102,15 @@ func (p *NodePool) NodeGroups() []string {
 	return out
 }
 
-// ImpliesLabel reports whether a label of the pool's nodes follows from what the pool is: its name, its Provisioner and
-// its node class. It stands in no field that could be edited.
+// ImpliesLabel reports whether a node label follows from the identity of the pool: its name, Provisioner or node class. Such
+// a label is not in an editable field.
 func (p *NodePool) ImpliesLabel(key string) bool {
 	return key == LabelNodePool || key == LabelProvisioner || p.ClassKind != "" && key == p.ClassGroup+"/"+strings.ToLower(p.ClassKind)
 }
 
-// KeepsDaemonPod reports whether a drain of a node of the pool leaves a DaemonSet's pod there until the node ends: the
-// pod's annotation says so, or it says nothing and the pool's node groups leave such pods alone, on nodes that are
-// removed for being empty (emptied) or on the others. It is false for any other pod. p may be nil.
+// KeepsDaemonPod reports whether a drain of the pool's node does not evict a DaemonSet pod, because of the pod's annotation
+// or, without one, because of the options of the pool's node groups for nodes removed as empty (emptied) or for other
+// reasons. It is false for other pods. p may be nil.
 func (p *NodePool) KeepsDaemonPod(pod *Pod, emptied bool) bool {
 	switch {
 	case !pod.Class.Daemon || pod.DaemonEviction == "true":

@@ -9,51 +9,51 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Action is one change to the cluster or the cloud. The concrete types below are all there are.
+// Action is one change to the cluster or the cloud. This file contains all implementations.
 type Action interface {
-	// Key names the effect: two actions with equal keys have the same effect, and one in flight is not begun again.
+	// Key identifies the effect: actions with equal keys have the same effect, and an action in flight is not started again.
 	Key() model.ActionKey
-	// Because says why.
+	// Because returns the reason.
 	Because() Reason
 }
 
-// CreateClaim makes a NodeClaim: durable intent, before any call to a cloud.
+// CreateClaim creates a NodeClaim, which stores the intent before any call to a cloud.
 type CreateClaim struct {
 	Name         string
-	Pool         *model.NodePool // labels, annotations, taints, class, times and hash are taken from it
+	Pool         *model.NodePool // source of labels, annotations, taints, node class, durations and hash
 	Requirements model.Requirements
 	Requests     model.Resources
-	Slots        []model.Slot // sorted; empty where not reserved
+	Slots        []model.Slot // sorted; empty if not reserved
 	Reserved     bool
-	NoReserve    Reason // why not reserved, where Reserved is false
+	NoReserve    Reason // why it is not reserved, if Reserved is false
 	Pods         []*model.Pod
-	Annotations  map[string]string // beside the pool's
-	Type         string            // the cheapest choice, what the price is of
+	Annotations  map[string]string // in addition to the pool's
+	Type         string            // the cheapest instance type, which PriceMicro refers to
 	Types        []*model.InstanceType
 	Zone         string
 	CapacityType string
 	PriceMicro   int64
 	Why          Reason
 
-	MinValuesRelaxed bool // Requirements ask for fewer values than the pool's minValues
+	MinValuesRelaxed bool // Requirements have fewer values than the pool's minValues
 }
 
-// LaunchClaim asks the cloud for the claim's machine, with the claim's uid as the idempotency key.
+// LaunchClaim launches the NodeClaim's instance, with the NodeClaim's UID as the idempotency key.
 type LaunchClaim struct {
 	Claim, UID string
 	Why        Reason
 }
 
-// DeleteClaim deletes a NodeClaim; its finalizer then drains the node and ends the machine.
+// DeleteClaim deletes a NodeClaim; lifecycle then drains the node and terminates the instance.
 type DeleteClaim struct {
 	Claim, UID string
 	Why        Reason
 }
 
-// Unset stands for a value in a change of labels or annotations: there is to be none. The empty value is one like any other.
+// Unset as the value of a label or annotation removes it. The empty string is a normal value.
 const Unset = "\x00"
 
-// UpdateClaim changes a NodeClaim's metadata and status. Nil and zero fields are left alone.
+// UpdateClaim changes a NodeClaim's metadata and status. Nil and zero fields are not changed.
 type UpdateClaim struct {
 	Claim, UID      string
 	AddFinalizer    bool
@@ -69,21 +69,21 @@ type UpdateClaim struct {
 	Conditions      map[string]model.Condition // Since is ignored: set when the status changes
 	Slots           []model.Slot               // with SetSlots
 	SetSlots        bool
-	Given           map[string]string // annotations as they were when this was decided, Unset for one that was not there: if one is another by now, nothing is written
-	OwnerPool       string            // set an owner reference to this NodePool, where it has none to any
+	Given           map[string]string // annotations at the time of the decision (Unset for missing ones); if one has changed, nothing is written
+	OwnerPool       string            // set an owner reference to this NodePool if there is none to any
 	OwnerUID        string
 	Why             Reason
 }
 
-// UpdateNode changes a node: one patch, all or nothing, tested against the node's uid.
+// UpdateNode changes a node in one atomic patch, conditional on the node's UID.
 type UpdateNode struct {
 	Node, UID       string
 	Labels          map[string]string // set; Unset removes
 	Annotations     map[string]string
 	AddTaints       []model.Taint
 	RemoveTaints    []model.Taint // by key and effect
-	DaemonsOnly     bool          // the reservation among AddTaints is written as a cordon, which keeps all pods out but those of DaemonSets
-	Uncordon        bool          // let pods be scheduled to it again
+	DaemonsOnly     bool          // store the reservation in AddTaints as a cordon, which admits only DaemonSet pods
+	Uncordon        bool          // uncordon the node
 	AddFinalizer    bool
 	RemoveFinalizer bool
 	OwnerClaim      string // set an owner reference to this NodeClaim
@@ -91,23 +91,23 @@ type UpdateNode struct {
 	Why             Reason
 }
 
-// Reboot restarts the instance of a claim in place. Before the cloud is asked, the claim is given Note, which speaks of it; a claim that has
-// model.AnnotationBootID already, or not what Note was decided on, is left alone: it is asked for once, whoever else decides the same.
+// Reboot restarts the instance of a NodeClaim in place. First Note is written to the NodeClaim. If the NodeClaim already has
+// model.AnnotationBootID, or changed since the decision, nothing is done, so a reboot is requested once.
 type Reboot struct {
 	Claim, UID, Node   string
-	ProviderID, BootID string      // BootID: of the node before
-	Note               UpdateClaim // what is written into the claim before
+	ProviderID, BootID string      // BootID: of the node before the reboot
+	Note               UpdateClaim // written to the NodeClaim before the request
 	Why                Reason
 }
 
-// DeleteNode deletes a node object.
+// DeleteNode deletes a Node object.
 type DeleteNode struct {
 	Node, UID string
 	Why       Reason
 }
 
-// Bind binds a pod to a node, as kube-scheduler would (contract 9). The pod's uid is a precondition: a pod that is bound already, or another
-// one of its name, is left alone.
+// Bind binds a pod to a node, as kube-scheduler would (contract 9). The pod's UID is a precondition: a pod that is bound
+// already, or another pod with the same name, is not changed.
 type Bind struct {
 	Namespace, Pod, UID string
 	Node                string
@@ -115,23 +115,23 @@ type Bind struct {
 	Why                 Reason
 }
 
-// Tolerate adds the toleration of a claim's reservation to a pod (contract 9).
+// Tolerate adds a toleration for a NodeClaim's reservation to a pod (contract 9).
 type Tolerate struct {
 	Namespace, Pod, UID string
 	Claim               string
 	Why                 Reason
 }
 
-// Evict asks the eviction API to remove a pod; PodDisruptionBudgets are the API server's to enforce.
+// Evict evicts a pod through the eviction API, which enforces PodDisruptionBudgets.
 type Evict struct {
 	Namespace, Pod, UID string
 	Node                string
-	Grace               time.Duration // how long the pod has to end; 0: as long as it asks for
+	Grace               time.Duration // grace period; 0: the pod's own
 	Why                 Reason
 }
 
-// Restart has a Deployment make its pods anew, each before the old one goes (as its strategy says). From and To are the annotation by
-// which it was restarted last and will be now: where it is not From any more, it has been done.
+// Restart restarts a Deployment, which replaces its pods before it deletes them, depending on its strategy. From and To are
+// the previous and the new restart annotation; if the annotation is no longer From, the restart has been done.
 type Restart struct {
 	Namespace, Deployment, UID string
 	From, To                   string
@@ -140,7 +140,8 @@ type Restart struct {
 	Why                        Reason
 }
 
-// DeletePod deletes a pod with a grace period, past PodDisruptionBudgets: only when a node's termination deadline forces it.
+// DeletePod deletes a pod with a grace period, ignoring PodDisruptionBudgets, only if the node's termination deadline
+// requires it.
 type DeletePod struct {
 	Namespace, Pod, UID string
 	Node                string
@@ -148,48 +149,49 @@ type DeletePod struct {
 	Why                 Reason
 }
 
-// Terminate ends an instance.
+// Terminate terminates an instance.
 type Terminate struct {
 	ProviderID string
-	Claim      string // NodeClaim it belongs to; empty for an orphan
-	Of, OfUID  string // of an orphan: the NodeClaim that it bears the name and uid of
+	Claim      string // its NodeClaim; empty for an orphan
+	Of, OfUID  string // for an orphan: name and UID of its former NodeClaim
 	Why        Reason
 }
 
-// UpdatePool writes a NodePool's status and its hash annotations. Conditions' Since is ignored: set when the status changes.
+// UpdatePool writes a NodePool's status and hash annotations. Since of Conditions is ignored: it is set when the status
+// changes.
 type UpdatePool struct {
 	Pool, UID       string
 	Conditions      map[string]model.Condition
-	Resources       model.Resources // sum of the capacity of its nodes and of claims in flight
+	Resources       model.Resources // total capacity of its nodes and of NodeClaims in flight
 	Nodes           int64
 	Hash            string
-	ClassGeneration int64 // of the node class; 0: not known, left alone
+	ClassGeneration int64 // of the node class; 0: unknown, not changed
 	Why             Reason
 }
 
 // UpdateNodeClass writes a node class's status, or its finalizer.
 type UpdateNodeClass struct {
 	Group, Kind, Name string
-	UID               string // empty: whichever bears the name
+	UID               string // empty: any object with this name
 	AddFinalizer      bool
 	RemoveFinalizer   bool
 	Conditions        map[string]model.Condition
-	Status            []byte // JSON of further fields, which replace those there; empty: they stay
+	Status            []byte // JSON of additional fields to replace; empty: none
 	Why               Reason
 }
 
-// UpdateNodeOverlay writes a NodeOverlay's conditions; their Since is ignored: set when the status changes.
+// UpdateNodeOverlay writes a NodeOverlay's conditions. Since is ignored: it is set when the status changes.
 type UpdateNodeOverlay struct {
 	Overlay, UID string
 	Conditions   map[string]model.Condition
 	Why          Reason
 }
 
-// UpdateBuffer writes a CapacityBuffer's status. Conditions' Since is ignored: set when the status changes.
+// UpdateBuffer writes a CapacityBuffer's status. Since of Conditions is ignored: it is set when the status changes.
 type UpdateBuffer struct {
 	Namespace, Buffer, UID string
 	Conditions             map[string]model.Condition
-	Replicas               int // negative: there are none to tell
+	Replicas               int // negative: not set
 	TemplateName           string
 	TemplateGeneration     int64
 	Why                    Reason
@@ -201,12 +203,12 @@ func (a UpdateBuffer) Key() model.ActionKey { return model.ActionKey("buffer/" +
 // Because implements Action.
 func (a UpdateBuffer) Because() Reason { return a.Why }
 
-// UpdateRequest writes a ProvisioningRequest's status. Conditions' Since is ignored: set when the status changes.
+// UpdateRequest writes a ProvisioningRequest's status. Since of Conditions is ignored: it is set when the status changes.
 type UpdateRequest struct {
 	Namespace, Request, UID string
 	Conditions              map[string]model.Condition
-	RetryAt                 time.Time // capacity is not looked for before; see Attempts
-	Attempts                int       // how often capacity was given up; 0: RetryAt is not written
+	RetryAt                 time.Time // no retry before this time; see Attempts
+	Attempts                int       // number of times that capacity was released; 0: RetryAt is not written
 	Why                     Reason
 }
 
@@ -216,7 +218,7 @@ func (a UpdateRequest) Key() model.ActionKey { return model.ActionKey("provision
 // Because implements Action.
 func (a UpdateRequest) Because() Reason { return a.Why }
 
-// UpdateQuota writes a CapacityQuota's status. Conditions' Since is ignored: set when the status changes.
+// UpdateQuota writes a CapacityQuota's status. Since of Conditions is ignored: it is set when the status changes.
 type UpdateQuota struct {
 	Quota, UID string
 	Generation int64
@@ -244,7 +246,7 @@ func (a UpdatePool) Key() model.ActionKey { return model.ActionKey("pool/" + a.U
 func (a UpdateNodeClass) Key() model.ActionKey {
 	key := model.ActionKey("class/" + a.Group + "/" + a.Kind + "/" + a.Name)
 	if a.AddFinalizer || a.RemoveFinalizer {
-		return "finalizer of " + key // not to wait for a status that is under way, nor the status for it
+		return "finalizer of " + key // does not wait for a status update in flight, or vice versa
 	}
 	return key
 }
@@ -284,7 +286,7 @@ func (a UpdateNode) Key() model.ActionKey { return model.ActionKey("node/" + a.U
 // Key implements Action.
 func (a DeleteNode) Key() model.ActionKey { return model.ActionKey("deletenode/" + a.UID) }
 
-// Key implements Action. It does not name the node: a pod is bound to one node only.
+// Key implements Action. It does not contain the node, because a pod is bound only once.
 func (a Bind) Key() model.ActionKey { return model.ActionKey("bind/" + a.UID) }
 
 // Because implements Action.

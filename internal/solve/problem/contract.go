@@ -11,74 +11,75 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Problem is everything the solver may look at. Order of slices does not change the Result (contract 1).
+// Problem is the complete input of the solver. The order of slices does not affect the Result (contract 1).
 type Problem struct {
 	ResourceNames []string
-	Demand        []*model.Pod   // pods to place; also pods of nodes being drained, as their successors would be
-	Nodes         []ExistingNode // existing nodes and claims in flight
-	Pools         []Pool         // what may be bought
-	Static        []string       // names of NodePools that keep a number of nodes, from which nothing is bought for pods: for reasons only
+	Demand        []*model.Pod   // pods to place, including replacements for the pods of nodes being drained
+	Nodes         []ExistingNode // existing nodes, and NodeClaims in flight
+	Pools         []Pool         // what may be launched
+	Static        []string       // names of static NodePools, from which nothing is launched for pods; for reasons only
 	Daemons       []*model.Daemon
 	Namespaces    map[string]model.Labels
 
-	Limits []model.LimitUse // that several pools share
+	Limits []model.LimitUse // limits shared by several pools
 }
 
-// ExistingNode is a node that is there or in flight: pods may be put on it for nothing.
+// ExistingNode is an existing or in-flight node. Its capacity costs nothing.
 type ExistingNode = model.ExistingNode
 
-// Pool is a NodePool with what is left of its limits.
+// Pool is a NodePool with the remainder of its limits.
 type Pool struct {
 	*model.NodePool
-	Left      model.Resources // limits minus what is used or in flight; meaningful where HasLimit
-	NodesLeft int64           // negative: not limited
+	Left      model.Resources // limits minus usage, including nodes in flight; valid where HasLimit
+	NodesLeft int64           // negative: no limit
 
-	Shared []int // of Problem.Limits: those that its nodes count against, ascending
+	Shared []int // indexes of the Problem.Limits that apply to its nodes, ascending
 
-	// RelaxMinValues keeps its requirements' minValues as far as types allow: no pod is refused a node for them, nor gets
-	// another. Otherwise they must be kept.
+	// RelaxMinValues meets minValues only as far as instance types allow: they never cause a pod to be refused or to get
+	// another node. Otherwise minValues must be met.
 	RelaxMinValues bool
 
-	// Several Pools may be one NodePool, each with a part of what it offers; its limits then count for all of them
+	// Several Pools may represent one NodePool, each with a part of its offerings. Its limits then apply to all of them
 	// together.
 	Group string // only offerings of this node group; empty: all
-	Part  string // which of them it is, where the limits that it shares differ; its Types offer what is of this part alone
-	Rank  int32  // of the pools of one weight those of the lowest rank are used up first
+	Part  string // identifies the part if the shared limits differ; Types offer only this part
+	Rank  int32  // among pools of equal weight, those of the lowest rank are used first
 
-	Barred []Bar // what is not bought for some pods though it would fit
+	Barred []Bar // launches that are excluded for some pods although they would fit
 }
 
-// Bar keeps pods of a class from being bought for: earlier launches for them were unused.
+// Bar excludes launches for pods of a class, because earlier launches for them were unused.
 type Bar struct {
 	Class *model.Class
 	Group string // only offerings of this node group; empty: the whole pool
 	Why   plan.Reason
 }
 
-// Before reports whether what a pool offers comes before what another does, whatever it costs: negative; 0: price decides.
+// Before compares the precedence of two pools regardless of price: negative if the first one comes first, 0 if the price
+// decides.
 func (p *Pool) Before(o *Pool) int {
 	return cmp.Or(cmp.Compare(o.Weight, p.Weight), cmp.Compare(p.Rank, o.Rank))
 }
 
-// Policy are the knobs of a solve, all of them work or quality, none of them time.
+// Policy configures a solve: effort and quality, never time.
 type Policy struct {
-	MaxGapPPM int64 // stop refining below this gap, in parts per million of the bound
-	Work      int64 // steps allowed for refinement; 0: tier 1 only
-	// MachineMicro is what one machine costs beside its price: a lease and a kubelet to watch, an address, agents. It
-	// makes fewer and larger machines win where prices are near, and counts for no more than a hundredth of a price; it
-	// is not in Cost, nor in the bound.
+	MaxGapPPM int64 // refinement stops below this gap, in parts per million of the bound
+	Work      int64 // maximum number of refinement steps; 0: tier 1 only
+	// MachineMicro is the assumed cost of a node in addition to its price, for its lease, kubelet, address and agents. It
+	// favors fewer and larger nodes at similar prices, counts for at most a hundredth of a price, and is not part of Cost or
+	// of the bound.
 	MachineMicro int64
-	PremiumPPM   int64 // a claim carries every type that holds its pattern at no more than this much above its cheapest
-	// ChoicePPM is how much more than the cheapest a machine may cost for more offerings to choose from: another
-	// capacity type, other labels of the pool's own.
+	PremiumPPM   int64 // a NodeClaim allows each instance type that fits and costs at most this much more than the cheapest
+	// ChoicePPM is how much more than the cheapest a node may cost to allow more offerings: with another capacity type, or
+	// other labels of the pool.
 	ChoicePPM int64
-	MaxTypes  int // at most so many types a claim
-	// PreferencePPM is what a preference of weight 100 is worth: so much more may be paid to meet it.
+	MaxTypes  int // maximum number of instance types of a NodeClaim
+	// PreferencePPM is the value of a preference of weight 100: how much more a plan may cost to meet it.
 	PreferencePPM int64
 }
 
-// DefaultPolicy is good for a plan that a person asks for: a second of refining at most, claims kept flexible. A
-// controller, for which pods wait, allows itself less work.
+// DefaultPolicy returns the policy of `dovetail plan`: at most a second of refinement, and flexible NodeClaims. A controller,
+// for which pods wait, uses less work.
 func DefaultPolicy() Policy {
 	return Policy{
 		MaxGapPPM:    3_000,
@@ -92,7 +93,7 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// Validate says which knob is out of range.
+// Validate returns an error that names a field out of range.
 func (p Policy) Validate() error {
 	switch {
 	case p.MaxGapPPM < 0:
@@ -113,39 +114,39 @@ func (p Policy) Validate() error {
 	return nil
 }
 
-// Result is a plan for the demand.
+// Result is a plan for the demand: the output of the solver.
 type Result struct {
-	OnNodes []Assignment // by name of the node
+	OnNodes []Assignment // by node name
 	New     []NewNode    // by pool weight, pool, price, then first pod
 	Refused []Refusal    // by namespace and name
 	Cost    plan.Cost
 	Stats   plan.Stats
 }
 
-// Assignment is pods put on an existing node or one in flight.
+// Assignment is the pods placed on one existing or in-flight node.
 type Assignment struct {
 	Node string
 	Pods []*model.Pod // by namespace and name
 }
 
-// NewNode is one machine to buy.
+// NewNode is one node to launch.
 type NewNode struct {
 	Pool          string
-	Type          *model.InstanceType // the cheapest choice, which Cost counts
+	Type          *model.InstanceType // the cheapest choice, whose price counts in Cost
 	Offering      model.Offering
-	Choices       []*model.InstanceType // every type the claim may become, cheapest first, Type included
-	Zones         []string              // every zone it may be in, sorted; one when a pod's constraints fix it
+	Choices       []*model.InstanceType // all instance types of the NodeClaim, cheapest first, including Type
+	Zones         []string              // all zones of the NodeClaim, sorted; one if the pods' constraints require it
 	CapacityTypes []string              // sorted
-	Requirements  model.Requirements    // pool and pods together, zone and capacity type and type narrowed to the choices
+	Requirements  model.Requirements    // those of the pool and of the pods, restricted to the chosen zones, capacity types and instance types
 	Pods          []*model.Pod          // by namespace and name
 	Requests      model.Resources       // pods plus DaemonSets
 	PriceMicro    int64
 
-	MinValuesRelaxed bool // Requirements ask for fewer values than the pool, which there are not among the choices
+	MinValuesRelaxed bool // Requirements have lower minValues than the pool, because the choices do not have more
 }
 
-// Refusal is a pod that can't be placed.
+// Refusal is a pod that cannot be placed.
 type Refusal struct {
 	Pod     *model.Pod
-	Reasons []plan.Reason // at least one; a pool each, nearest miss first
+	Reasons []plan.Reason // at least one, one per pool, nearest miss first
 }
