@@ -91,8 +91,8 @@ func (h *Reservation) AwaitedPods() int {
 	return n
 }
 
-// Began returns when pods of a reservation could first use the node: its initialization or, for an existing node, the start
-// of the reservation.
+// Began returns the NodeClaim's condition Initialized; for an existing node that was reserved later, since the start of the
+// reservation. Pods may use the node since then.
 func (h *Reservation) Began() model.Condition {
 	c := h.Claim.Conditions[lifecycle.Initialized]
 	if since, ok := ReservedSince(h.Claim); ok {

@@ -65,8 +65,8 @@ type Eligibility struct {
 	// DriftBackOff returns the reason that keeps a drifted candidate because its pool's nodes drifted too often. nil: none.
 	DriftBackOff func(*Candidate) (plan.Reason, bool)
 
-	// Activity is when something last happened to nodes of node groups, by group, and under the empty name of any. It is
-	// asked where a pool has delays after that.
+	// Activity contains the last events of node groups by group name, and under the empty name those of any group. It is used
+	// for pools with delays after events.
 	Activity map[string]GroupActivity
 	// CountPods returns the number of pods of the controller with this UID. It is called for pools with a minimum.
 	CountPods func(ownerUID string) int32
