@@ -3,7 +3,7 @@
 
 package plan
 
-// CallKind is a kind of call by which an action is carried out.
+// CallKind is a kind of call that carries out an action.
 type CallKind string
 
 // The kinds of calls.
@@ -27,5 +27,5 @@ const (
 	CallBuffer      CallKind = "UpdateBuffer"
 	CallRequest     CallKind = "UpdateRequest"
 	CallQuota       CallKind = "UpdateQuota"
-	CallInterrupted CallKind = "taken" // what is written into the claims and nodes of machines that are taken away
+	CallInterrupted CallKind = "taken" // writes to NodeClaims and nodes of interrupted instances
 )

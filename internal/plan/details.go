@@ -41,8 +41,8 @@ var details = map[Code]Detail{
 	MinimumDrain: OfMinimumDrain{}, Ended: Nothing{},
 }
 
-// DetailFor returns an empty Detail of the type that belongs to a code; nil: there is no such code.
+// DetailFor returns an empty Detail of the type for a code; nil if the code does not exist.
 func DetailFor(code Code) Detail { return details[code] }
 
-// Nothing is the Detail of codes that say all there is to say.
+// Nothing is the Detail of codes without facts.
 type Nothing struct{ detail }

@@ -12,12 +12,12 @@ import (
 
 // Details of what the next step of a NodeClaim waits for, of why it was taken, and of why kube-scheduler binds a pod.
 type (
-	// OfSaid is what somebody else said of it: the API server, the cloud, or its notice.
+	// OfSaid contains a message of the API server or of the cloud, or an interruption notice.
 	OfSaid struct {
 		detail
 		Said Words `have:"%s"`
 	}
-	// OfCallFailed is a call that fails and is repeated: how often it failed since when, or when it is given up.
+	// OfCallFailed is a call that fails and is retried: the number of failures since a time, or when it is given up.
 	OfCallFailed struct {
 		detail
 		Call       string    `key:"%s"`
@@ -26,37 +26,39 @@ type (
 		FirstTried time.Time `want:"%s"`
 		Said       Words     `have:"%s"` // the last answer
 	}
-	// OfChangeUndone is a change that somebody else undoes each time: how often, since when.
+	// OfChangeUndone is a change that another client reverts each time: how often, and since when.
 	OfChangeUndone struct {
 		detail
 		Times int       `want:"%s since |"`
 		Since time.Time `want:"%s"`
 	}
-	// OfRegistering is whether a node joined without the taint that keeps pods off it; or what its NodeClaim's condition says.
+	// OfRegistering reports whether a node joined without the taint that repels pods, or contains the message of its
+	// NodeClaim's condition.
 	OfRegistering struct {
 		detail
 		Untainted bool  `key:"karpenter.sh/unregistered" want:"NoExecute"`
 		Said      Words `have:"%s"`
 	}
-	// OfInitializing is what is written of a node beside its initialization, and what its NodeClaim's condition says.
+	// OfInitializing contains what is written to a node in addition to its initialization, and the message of its NodeClaim's
+	// condition.
 	OfInitializing struct {
 		detail
 		Field string `key:"%s"`
 		Said  Words  `have:"%s"`
 	}
-	// OfTimeout is a time that has passed in vain.
+	// OfTimeout is a timeout that has passed.
 	OfTimeout struct {
 		detail
 		Within time.Duration `want:"%s|"`
 		Said   Words         `have:"%s"` // the last answer
 	}
-	// OfReservationEnded is the capacity type that an instance has, now that its capacity reservation has ended.
+	// OfReservationEnded is the capacity type of an instance after its capacity reservation ended.
 	OfReservationEnded struct {
 		detail
 		CapacityType string   `want:"%s"`
 		_            struct{} `have:"reserved"`
 	}
-	// OfGracePeriod is the termination grace period, where it ends the wait for pods.
+	// OfGracePeriod is the termination grace period that ends the wait for pods.
 	OfGracePeriod struct {
 		detail
 		Ends  bool          `key:"terminationGracePeriod"`
@@ -67,86 +69,86 @@ type (
 		detail
 		Taint string `key:"%s"`
 	}
-	// OfHeldForBuffer are the CapacityBuffers that a node has room for.
+	// OfHeldForBuffer lists the CapacityBuffers that a node holds capacity for.
 	OfHeldForBuffer struct {
 		detail
 		Held Holdings `have:"%s"`
 	}
-	// OfNodeTaint is a taint that somebody takes off a new node: by its key, and if it is on the node, as key:effect.
+	// OfNodeTaint is a taint that its owner removes from a new node: its key and, if it is on the node, key:effect.
 	OfNodeTaint struct {
 		detail
 		Key   string `key:"%s"`
 		Stays bool   `want:"taken off by whoever it waits for"`
 		Taint string `have:"%s"`
 	}
-	// OfExtendedResource is a resource that a DaemonSet has to announce.
+	// OfExtendedResource is a resource that a device plugin must register.
 	OfExtendedResource struct {
 		detail
 		Resource string `key:"%s"`
 	}
-	// OfSpreadTaints is the topology key of a spread constraint that heeds taints.
+	// OfSpreadTaints is the topology key of a spread constraint with nodeTaintsPolicy Honor.
 	OfSpreadTaints struct {
 		detail
 		TopologyKey string `key:"%s"`
 	}
-	// OfNodeMissing is when an instance is given up of which no node came.
+	// OfNodeMissing is when an instance without a registered node is terminated.
 	OfNodeMissing struct {
 		detail
 		GivenUp time.Time `want:"%s"`
 	}
-	// OfSeveralNodes are the nodes that have one provider id.
+	// OfSeveralNodes lists the nodes with the same provider ID.
 	OfSeveralNodes struct {
 		detail
 		_     struct{} `want:"one node"`
 		Nodes List     `have:"%s"`
 	}
-	// OfNodeNotReady is what the node's condition Ready says.
+	// OfNodeNotReady contains the message of the node's condition Ready.
 	OfNodeNotReady struct {
 		detail
 		_    struct{} `key:"Ready"`
 		_    struct{} `want:"True"`
 		Said Words    `have:"%s"`
 	}
-	// OfResourceMissing is an extended resource that was requested and that the node does not have yet.
+	// OfResourceMissing is a requested extended resource that the node does not have yet.
 	OfResourceMissing struct {
 		detail
 		Resource ResourceName `key:"%s"`
 		Need     Amount       `want:"%s"`
 		_        struct{}     `have:"0"`
 	}
-	// OfPods is a number of pods: of those awaited, of DaemonSets or not, or of those evicted first.
+	// OfPods is a number of pods: awaited pods, missing DaemonSet pods, or pods that are evicted first.
 	OfPods struct {
 		detail
 		Count int `have:"%s"`
 	}
-	// OfAwaitsLaunch is whether the launch that waits for another has failed.
+	// OfAwaitsLaunch reports whether the launch that waits for another one has failed.
 	OfAwaitsLaunch struct {
 		detail
 		Failed bool `have:"failed"`
 	}
-	// OfAwaitsMachine is how far a replacement is.
+	// OfAwaitsMachine is the stage of a replacement.
 	OfAwaitsMachine struct {
 		detail
 		_     struct{} `want:"Initialized"`
 		Stage Code     `have:"%s"`
 	}
-	// OfPodTerminating is when a pod that is being deleted should have ended, and which finalizers hold it.
+	// OfPodTerminating is the end of a deleted pod's grace period, and its finalizers.
 	OfPodTerminating struct {
 		detail
 		Finalizers List      `key:"%s"`
 		End        time.Time `have:"%s"`
 	}
-	// OfEvictionPace is how many evicted pods may be on their way.
+	// OfEvictionPace is the maximum number of evicted pods without a new node.
 	OfEvictionPace struct {
 		detail
 		Most int `want:"%s"`
 	}
-	// OfSuccessorFirst is the Deployment that makes a pod's successor first.
+	// OfSuccessorFirst is the Deployment that creates a pod's replacement first.
 	OfSuccessorFirst struct {
 		detail
 		Deployment Object `have:"%s"`
 	}
-	// OfHolders are what holds an object: finalizers, or VolumeAttachments.
+	// OfHolders lists what holds an object: finalizers, or VolumeAttachments.
 	OfHolders struct {
 		detail
 		Names List `key:"%s"`
@@ -156,12 +158,12 @@ type (
 		detail
 		Annotation string `key:"%s"`
 	}
-	// OfMinimumDrain is how long a node is drained at least.
+	// OfMinimumDrain is the minimum duration of a drain.
 	OfMinimumDrain struct {
 		detail
 		Least time.Duration `want:"%s"`
 	}
-	// OfNoSurge is why a pod cannot go after its successor has come: the field that is in the way, and how.
+	// OfNoSurge is the field that prevents a pod from being replaced before its eviction, and how.
 	OfNoSurge struct {
 		detail
 		Field        string        `key:"%s"`
@@ -177,7 +179,7 @@ type (
 		Kind         string        `have:"a %s has no second pod beside the one it replaces|"` // of its controller
 		Missing      string        `have:"there is no Deployment %s|"`                         // namespace/name
 	}
-	// OfNotBindable is the field of a pod for which kube-scheduler has to place it.
+	// OfNotBindable is the field of a pod because of which only kube-scheduler can place it.
 	OfNotBindable struct {
 		detail
 		Field     string `key:"%s"`
@@ -186,13 +188,13 @@ type (
 		TooMany   string `have:"more %s than are looked at|"`
 		Value     string `have:"%s"`
 	}
-	// OfBindingUnfit is what a filter of kube-scheduler has against binding a pod to a node.
+	// OfBindingUnfit is the reason why a kube-scheduler filter rejects a node for a pod.
 	OfBindingUnfit struct {
 		detail
 		Filter     Filter
 		Cause      UnfitCause
 		What       string // the taint, resource, port, disk, claim, driver or topology key
-		Pod        Object // that is in the way
+		Pod        Object // the conflicting pod
 		Need, Have int64
 	}
 )
@@ -219,24 +221,24 @@ const (
 	FilterSpread       Filter = "PodTopologySpread"
 )
 
-// UnfitCause is which check of a filter fails.
+// UnfitCause is the check of a filter that fails.
 type UnfitCause int
 
 // The causes.
 const (
-	UnfitGone        UnfitCause = iota // the node is gone
+	UnfitGone        UnfitCause = iota // the node no longer exists
 	UnfitNotReady                      // the node is not Ready
 	UnfitTaint                         // the pod does not tolerate What
 	UnfitLabels                        // the pod selects other nodes
-	UnfitResource                      // Need of What is asked for, Have is free
-	UnfitPort                          // What, taken by Pod
-	UnfitVolume                        // the volume of claim What can't be attached
-	UnfitVolumeLimit                   // Need volumes of driver What, Have may be attached
+	UnfitResource                      // Need of What is requested, Have is free
+	UnfitPort                          // What is used by Pod
+	UnfitVolume                        // the volume of PVC What cannot be attached
+	UnfitVolumeLimit                   // Need volumes of driver What are required, Have can be attached
 	UnfitDriver                        // driver What is not registered on the node
 	UnfitPod                           // the pod's anti-affinity selects Pod
 	UnfitRepelled                      // another pod's anti-affinity over What selects the pod
 	UnfitNoHost                        // the node has no label What
-	UnfitSkew                          // the skew would be Need, Have is allowed
+	UnfitSkew                          // the skew would be Need, at most Have is allowed
 )
 
 func (d OfBindingUnfit) fields() Fields {

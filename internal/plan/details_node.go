@@ -14,19 +14,19 @@ import (
 
 // Details of what keeps a node, and of why it goes.
 type (
-	// OfMoving is the disruption command under way.
+	// OfMoving is the running disruption command.
 	OfMoving struct {
 		detail
 		Command CommandID `key:"%s"`
 	}
-	// OfNotInitialized is why the node is not initialized, as far as it is known.
+	// OfNotInitialized is why the node is not initialized, if known.
 	OfNotInitialized struct {
 		detail
 		_    struct{} `key:"karpenter.sh/initialized"`
 		_    struct{} `want:"true"`
 		Said Words    `have:"%s"`
 	}
-	// OfNoPrice is a type and offering that the catalog does not have.
+	// OfNoPrice is an instance type and offering that the catalog does not contain.
 	OfNoPrice struct {
 		detail
 		_            struct{} `key:"node.kubernetes.io/instance-type"`
@@ -35,14 +35,14 @@ type (
 		Zone         string   `have:"%s "`
 		CapacityType string   `have:"%s"`
 	}
-	// OfNodeHeld is an annotation that keeps a node.
+	// OfNodeHeld is an annotation that blocks the disruption of a node.
 	OfNodeHeld struct {
 		detail
 		Annotation string   `key:"%s"`
 		_          struct{} `want:"not true"`
 		_          struct{} `have:"true"`
 	}
-	// OfPodHeld is an annotation that keeps a pod: until an instant, if it gives one.
+	// OfPodHeld is an annotation of a pod that blocks the disruption of its node, with its end if it has one.
 	OfPodHeld struct {
 		detail
 		Annotation string    `key:"%s"`
@@ -50,22 +50,22 @@ type (
 		Until      time.Time `want:"past %s|not set"`
 		Value      string    `have:"%s"`
 	}
-	// OfSafeToEvict is an annotation by which a pod may not be evicted.
+	// OfSafeToEvict is an annotation that forbids the eviction of a pod.
 	OfSafeToEvict struct {
 		detail
 		Annotation string   `key:"%s"`
 		_          struct{} `want:"true"`
 		Value      string   `have:"%s"`
 	}
-	// OfDriftBackOff is how often nodes of a NodePool drifted soon after they were launched, how long the NodePool must not have changed before
-	// one is replaced for drift, and when it last did.
+	// OfDriftBackOff contains how often nodes of a NodePool drifted soon after they were launched, how long the NodePool must
+	// be unchanged before a drifted node is replaced, and when it last changed.
 	OfDriftBackOff struct {
 		detail
 		Times   int           `key:"%s times"`
 		Rest    time.Duration `want:"unchanged for %s"`
 		Changed time.Time     `have:"changed %s"`
 	}
-	// OfNominated is a node that pods are on their way to.
+	// OfNominated is a node on which kube-scheduler is expected to place pods.
 	OfNominated struct {
 		detail
 		_ struct{} `want:"no pods expected on it"`
@@ -78,28 +78,28 @@ type (
 		_      struct{} `want:"WhenEmptyOrUnderutilized"`
 		Policy string   `have:"%s"`
 	}
-	// OfStatic is how many nodes a static NodePool keeps.
+	// OfStatic is the number of nodes of a static NodePool.
 	OfStatic struct {
 		detail
 		_        struct{} `key:"spec.replicas"`
 		_        struct{} `want:"not set"`
 		Replicas int64    `have:"%s"`
 	}
-	// OfReplicas is how many nodes a static NodePool is to have, and has.
+	// OfReplicas is the desired and the current number of nodes of a static NodePool.
 	OfReplicas struct {
 		detail
 		_    struct{} `key:"spec.replicas"`
 		Want int64    `want:"%s"`
 		Have int64    `have:"%s"`
 	}
-	// OfGroupMinimum is the minimum size of a node group, and how many of its nodes nothing takes away yet.
+	// OfGroupMinimum is the minimum size of a node group, and the number of its nodes that are not being removed.
 	OfGroupMinimum struct {
 		detail
 		_       struct{} `key:"minSize"`
 		Least   int64    `want:"%s"`
 		Staying int64    `have:"%s"`
 	}
-	// OfGroupNotChosen is a node group that no term of its class chooses.
+	// OfGroupNotChosen is a node group that its node class no longer selects.
 	OfGroupNotChosen struct {
 		detail
 		_ struct{} `key:"spec.selectorTerms"`
@@ -113,20 +113,20 @@ type (
 		_ struct{} `want:"written"`
 		_ struct{} `have:"not yet"`
 	}
-	// OfGroupRefresh is how an instance refresh of the node group stands.
+	// OfGroupRefresh is the status of the node group's instance refresh.
 	OfGroupRefresh struct {
 		detail
 		_      struct{} `want:"no instance refresh"`
 		Status string   `have:"%s"`
 	}
-	// OfWellUsed is how much of a resource of the node its pods request, in percent.
+	// OfWellUsed is the requested share of a resource of the node, in percent.
 	OfWellUsed struct {
 		detail
 		Resource string `key:"%s"`
 		Most     int32  `want:"%s %"`
 		Used     int32  `have:"%s %"`
 	}
-	// OfQuiet is how long ago pods came or left, and how long they must not have.
+	// OfQuiet is the time since pods were added or removed, and the required time.
 	OfQuiet struct {
 		detail
 		_     struct{}      `key:"spec.disruption.consolidateAfter"`
@@ -134,26 +134,26 @@ type (
 		After time.Duration `want:"%s"`
 		Since time.Duration `have:"%s"`
 	}
-	// OfDelay is how long nothing is removed after something happened, and how long ago it did.
+	// OfDelay is a delay of removals after an event, and the time since that event.
 	OfDelay struct {
 		detail
 		Field string        `key:"%s"`
 		Delay time.Duration `want:"%s"`
 		Since time.Duration `have:"%s"`
 	}
-	// OfPayback is when a replacement will have paid for itself.
+	// OfPayback is when a replacement will have paid off.
 	OfPayback struct {
 		detail
 		_     struct{}  `key:"dovetail.sh/keep-until"`
 		Until time.Time `want:"%s"`
 		Now   time.Time `have:"%s"`
 	}
-	// OfLaunchesPaused is until when consolidation launches no node.
+	// OfLaunchesPaused is the time until which consolidation launches no node.
 	OfLaunchesPaused struct {
 		detail
 		Until time.Time `want:"after %s"`
 	}
-	// OfNoController is a pod that nobody would make again.
+	// OfNoController is a pod that no controller would recreate.
 	OfNoController struct {
 		detail
 		_ struct{} `key:"metadata.ownerReferences"`
@@ -166,7 +166,7 @@ type (
 		Volume string   `key:"%s" have:"%s"`
 		_      struct{} `want:"no local volume, or cluster-autoscaler.kubernetes.io/safe-to-evict=true"`
 	}
-	// OfSystemPod is how old a pod of kube-system is, and how old it must be.
+	// OfSystemPod is the age of a kube-system pod, and the required age.
 	OfSystemPod struct {
 		detail
 		_     struct{}      `key:"spec.options.eviction.keepSystemPods"`
@@ -180,55 +180,56 @@ type (
 		_    struct{} `want:"a controller of Kubernetes' own, or cluster-autoscaler.kubernetes.io/safe-to-evict=true"`
 		Kind string   `have:"%s"`
 	}
-	// OfFewReplicas is how many pods the pod's controller has, and how many it must have.
+	// OfFewReplicas is the number of pods of the pod's controller, and the minimum.
 	OfFewReplicas struct {
 		detail
 		_     struct{} `key:"spec.options.eviction.keepBelowReplicas"`
 		Least int32    `want:"%s"`
 		Have  int32    `have:"%s"`
 	}
-	// OfPDB is a PodDisruptionBudget, namespace/name, that allows no disruption: as its status says, or the eviction API.
+	// OfPDB is a PodDisruptionBudget (namespace/name) that allows no disruption, by its status or by the eviction API.
 	OfPDB struct {
 		detail
 		Name      string `key:"%s"`
 		Exhausted bool   `want:"disruptionsAllowed of at least 1" have:"0"`
 	}
-	// OfSeveralPDBs are PodDisruptionBudgets that select the same pod.
+	// OfSeveralPDBs lists PodDisruptionBudgets that select the same pod.
 	OfSeveralPDBs struct {
 		detail
 		Names List     `key:"%s"`
 		_     struct{} `want:"at most 1"`
 		Count int      `have:"%s"`
 	}
-	// OfGangApart is a gang that has pods on several nodes, or too few on one and others without a node.
+	// OfGangApart is a gang with pods on several nodes, or on one node while others have none.
 	OfGangApart struct {
 		detail
 		Gang    Object   `key:"%s"`
 		_       struct{} `want:"on 1 node"`
 		Nodes   int      `have:"%s"`
-		Waiting int      `have:", and %s pending|"` // pods without which it does not run
+		Waiting int      `have:", and %s pending|"` // number of missing pods without which it does not run
 	}
 	// OfSpotToSpot is the feature gate that is off.
 	OfSpotToSpot struct {
 		detail
 		Gate string `key:"%s"`
 	}
-	// OfNotCheaper is what the node costs an hour, and what its pods cost elsewhere: at least, or exactly.
+	// OfNotCheaper is the price of the node per hour, and the cost of its pods elsewhere: a minimum, or exact.
 	OfNotCheaper struct {
 		detail
 		Now       Micro `want:"less than %s"`
 		AtLeast   bool  `have:"at least "`
 		Elsewhere Micro `have:"%s"`
 	}
-	// OfDoesNotPay is a saving that is too small: an hour; or, OverTime, in all, beside what the disruption costs once.
+	// OfDoesNotPay is a saving that is too small: per hour or, with OverTime, in total, compared with the one-time cost of
+	// the disruption.
 	OfDoesNotPay struct {
 		detail
 		Least    Micro
 		Saving   Micro
 		OverTime bool
-		AnyType  bool // whichever of the instance types is launched that minValues keep, or that the node group chooses from
+		AnyType  bool // for any of the instance types that minValues require, or that the node group chooses from
 	}
-	// OfShortLived is when a workload is expected to scale, what is saved until then, and what the disruption costs once.
+	// OfShortLived is when a workload is expected to scale, the saving until then, and the one-time cost of the disruption.
 	OfShortLived struct {
 		detail
 		After  time.Duration `key:"%s"`
@@ -242,72 +243,73 @@ type (
 		_     struct{} `want:"a score of at least 0.5"`
 		Score float64  `have:"%s"` // two decimals
 	}
-	// OfNotKept is why a replacement can't be reserved.
+	// OfNotKept is why a replacement cannot be reserved.
 	OfNotKept struct {
 		detail
 		Because Code     `key:"%s"`
 		_       struct{} `want:"one machine for all pods of the move, or machines kept to theirs"`
 		_       struct{} `have:"machines that can't be kept to their pods"`
 	}
-	// OfBadRestartCost is a restart cost that can't be read.
+	// OfBadRestartCost is an invalid restart cost.
 	OfBadRestartCost struct {
 		detail
 		_     struct{} `key:"metadata.annotations[dovetail.sh/restart-cost]"`
 		_     struct{} `want:"dollars from 0 to 1000000, such as 0.05"`
 		Value string   `have:"%s"`
 	}
-	// OfRepairBlocked is how many nodes of a NodePool are unhealthy, and how many may be to repair them.
+	// OfRepairBlocked is the number of unhealthy nodes of a NodePool, and the maximum at which nodes are repaired.
 	OfRepairBlocked struct {
 		detail
 		Most      int `want:"at most %s"`
 		Total     int `want:" of %s nodes unhealthy"`
 		Unhealthy int `have:"%s"`
 	}
-	// OfNoReplacementFound is how often a way to remove the node was looked for, and when it is again.
+	// OfNoReplacementFound is the number of searches for a way to remove the node, and the time of the next one.
 	OfNoReplacementFound struct {
 		detail
 		Until time.Time `want:"past %s"`
 		Times int       `have:"%s"`
 	}
-	// OfUnderutilized is what a command saves an hour, and what its disruptions cost once.
+	// OfUnderutilized is the saving of a command per hour, and the one-time cost of its disruptions.
 	OfUnderutilized struct {
 		detail
 		Cost   Micro `want:"%s once"`
 		Saving Micro `have:"%s an hour"`
 	}
-	// OfEmpty is how long a node must have been empty.
+	// OfEmpty is the required time without pods.
 	OfEmpty struct {
 		detail
 		_     struct{}      `key:"consolidateAfter"`
 		After time.Duration `want:"%s"`
 	}
-	// OfExpired is expireAfter, and how old the node is if that is told.
+	// OfExpired is expireAfter, and the age of the node if known.
 	OfExpired struct {
 		detail
 		_     struct{}      `key:"expireAfter"`
 		After time.Duration `want:"%s"`
 		Age   time.Duration `have:"%s|"`
 	}
-	// OfDrifted is a kind of drift: NodePoolDrifted, RequirementsDrifted, InstanceTypeNotFound or the provider's; or the
-	// annotation that was missing, with its value.
+	// OfDrifted is a kind of drift: NodePoolDrifted, RequirementsDrifted, InstanceTypeNotFound or the provider's; or a
+	// missing annotation, with its value.
 	OfDrifted struct {
 		detail
 		Kind string `key:"%s"`
 		Want string `want:"%s"`
 		Said Words  `have:"%s"`
 	}
-	// OfInterrupted is the kind of a notice, and when the instance ends.
+	// OfInterrupted is the kind of a notice, and when the instance is terminated.
 	OfInterrupted struct {
 		detail
 		Kind  string    `key:"%s"`
 		Until time.Time `want:"%s"`
 	}
-	// OfRebooting is by when a node that is rebooted must be back.
+	// OfRebooting is the time by which a rebooted node must be Ready.
 	OfRebooting struct {
 		detail
 		Until time.Time `want:"%s"`
 	}
-	// OfBudget is the disruption budget that decided, of so many; none: all nodes of the NodePool are down.
+	// OfBudget is the disruption budget that applies, and the number of budgets; none: all nodes of the NodePool are
+	// unavailable.
 	OfBudget struct {
 		detail
 		Budget      int // from 1
@@ -317,17 +319,17 @@ type (
 		Schedule    string
 		Unreadable  bool // the schedule is no cron expression, so that the budget allows nothing
 	}
-	// OfAborted is why a disruption command was taken back; or, with Until, how often commands were and when the next may
-	// begin.
+	// OfAborted is why a disruption command was cancelled or, with Until, how often this happened and when the next one may
+	// start.
 	OfAborted struct {
 		detail
 		Cause Code  // of the command
-		Said  Words // why it was taken back
-		Last  Words // why the last one was
+		Said  Words // why it was cancelled
+		Last  Words // why the last one was cancelled
 		Until time.Time
 		Times int
 	}
-	// OfUnhealthy is a condition of the node, its status and reason, since when, and how long it may last if that is told.
+	// OfUnhealthy is a node condition, its status and reason, since when, and the tolerated duration if known.
 	OfUnhealthy struct {
 		detail
 		Condition, Status string
@@ -335,14 +337,14 @@ type (
 		Since             time.Time
 		After             time.Duration
 	}
-	// OfClusterMinimum is a resource of which the cluster would have too little.
+	// OfClusterMinimum is a resource of which the cluster would have less than its minimum.
 	OfClusterMinimum struct {
 		detail
 		Resource ResourceName `key:"%s"`
 		Least    Amount       `want:"%s"`
 		Have     Amount       `have:"%s"`
 	}
-	// OfNoHome is why no node can be launched for a pod.
+	// OfNoHome is the reason why no node can be launched for a pod.
 	OfNoHome struct {
 		detail
 		Code   Code // empty: not known
@@ -350,7 +352,7 @@ type (
 	}
 )
 
-// NoHomeFor returns the Detail of a refused pod: the reason why no node can be launched for it.
+// NoHomeFor returns the Detail for a refused pod: the reason why no node can be launched for it.
 func NoHomeFor(r Reason) OfNoHome {
 	return OfNoHome{Code: r.Code, Detail: r.Detail}
 }
@@ -386,7 +388,7 @@ func (OfDoesNotPay) read(f Fields) Detail {
 	return d
 }
 
-// Field returns the field of the NodePool that has the budget; empty: none decided.
+// Field returns the NodePool field of the budget; empty: none applies.
 func (d OfBudget) Field() string {
 	if d.Budget == 0 {
 		return ""

@@ -16,11 +16,11 @@ type (
 	// OfTaint is a taint that the pod does not tolerate.
 	OfTaint struct {
 		detail
-		Node   string `subject:"node/%s|"` // that bears it, if one does
+		Node   string `subject:"node/%s|"` // the node with the taint, if it is on a node
 		Key    string `key:"%s" have:"%s"`
 		Value  string `have:"=%s|"`
 		Effect string `have:":%s|"`
-		Want   bool   `want:"a toleration"` // it is the NodePool's
+		Want   bool   `want:"a toleration"` // Want is the NodePool's requirement
 	}
 	// OfRequirement is a requirement of the pod that the NodePool's labels do not meet.
 	OfRequirement struct {
@@ -28,39 +28,39 @@ type (
 		Label     string `key:"%s"`
 		Want      Rule   `want:"%s"`
 		Undefined bool   `have:"the pool does not define the label"`
-		Empty     bool   `have:"an empty term matches no node"` // of the pod's node affinity; there is no label
+		Empty     bool   `have:"an empty term matches no node"` // the term of the pod's node affinity is empty, without a label
 		Have      Rule   `have:"%s"`                            // the NodePool's requirement, or the value of its label
-		Terms     int    `have:" (nearest of %s terms)|"`       // of the pod's node affinity, if there are several: any would do, and this is of the one that comes nearest
+		Terms     int    `have:" (nearest of %s terms)|"`       // number of terms of the pod's node affinity if there are several; this is the nearest one
 	}
-	// OfNoPools is the lack of a NodePool that could launch nodes for pods.
+	// OfNoPools reports that no NodePool can launch nodes for pods.
 	OfNoPools struct {
 		detail
-		Static List `have:"static: %s|"` // the NodePools that there are, which keep a number of nodes
+		Static List `have:"static: %s|"` // the existing NodePools, which are static
 	}
-	// OfNoInstanceType is the requirement that leaves no instance type of the NodePool. Without a label the NodePool's own
-	// requirements leave none.
+	// OfNoInstanceType is the requirement that excludes the last instance types of the NodePool. Without a label, the
+	// NodePool's own requirements exclude all.
 	OfNoInstanceType struct {
 		detail
 		Label      string `key:"%s"`
 		Want       Rule   `want:"%s"`
-		With       Rules  `want:", together with %s|"` // requirements, of the pod or of the NodePool that excludes types, that leave none together with the last
+		With       Rules  `want:", together with %s|"` // requirements, of the pod or of the NodePool, that exclude all types together with the last one
 		OfPool     bool   `want:" of the NodePool"`    // Want is the NodePool's, not the pod's
 		None       bool   `have:"the pool is offered no instance type"`
-		ExcludedBy Rule   `have:"excluded by %s|"`         // the NodePool's requirement that excludes every type that has the label's value
-		Have       List   `have:"%s"`                      // the label's values of the types that met all before
-		More       int    `have:" and %s more|"`           // and so many more values
+		ExcludedBy Rule   `have:"excluded by %s|"`         // the NodePool's requirement that excludes every type with the label's value
+		Have       List   `have:"%s"`                      // the label's values among the types that meet the previous requirements
+		More       int    `have:" and %s more|"`           // number of further values
 		Terms      int    `have:" (nearest of %s terms)|"` // as in OfRequirement
 	}
-	// OfSize is an instance type that is too small, because of one resource; or that came up smaller than it was said to be.
+	// OfSize is an instance type that is too small in one resource, or whose nodes were smaller than specified.
 	OfSize struct {
 		detail
 		InstanceType string       `subject:"%s"`
 		Resource     ResourceName `key:"%s"`
-		Need         Amount       `want:"%s"`       // of the pod and the DaemonSets
-		DaemonSet    Object       `want:", of %s|"` // that needs more than half, if DaemonSets leave nothing on any type; the type is then the largest
+		Need         Amount       `want:"%s"`       // request of the pod and the DaemonSets
+		DaemonSet    Object       `want:", of %s|"` // the DaemonSet that requests more than half, if DaemonSets leave nothing on any type; the type is then the largest
 		Have         Amount       `have:"%s"`       // allocatable
 	}
-	// OfOffering is where a pod may run and no type that fits is offered.
+	// OfOffering is a zone or capacity type in which no type that fits is offered.
 	OfOffering struct {
 		detail
 		Label    string `key:"%s"`
@@ -68,19 +68,19 @@ type (
 		Apart    bool   `have:"no offering meets the pool's requirements and the pod's together"`
 		Together bool   `have:"no type that fits is offered in zone and capacity type wanted together"`
 		OfPool   bool   `have:"the NodePool requires it; offered: "` // Want is the NodePool's, not the pod's
-		Have     List   `have:"%s"`                                  // the label's values that are offered
+		Have     List   `have:"%s"`                                  // the offered values of the label
 	}
-	// OfZonalShift is a zonal shift, and until when it lasts; zero: until the cloud ends it.
+	// OfZonalShift is a zonal shift and its end; zero: unknown.
 	OfZonalShift struct {
 		detail
 		Zone  string    `key:"%s"`
 		Until time.Time `want:"%s"`
-		Shift string    `have:"%s"` // its id; empty: the cloud has started it by itself
+		Shift string    `have:"%s"` // its ID; empty: an autoshift of the cloud
 	}
-	// OfOutOfCapacity counts the offerings that fit and are set aside; 0: other pods took the last.
+	// OfOutOfCapacity is the number of offerings that fit and are marked unavailable; 0: other pods used the last capacity.
 	OfOutOfCapacity struct {
 		detail
-		Quota    Words    `subject:"%s"` // a reached quota of the account that keeps the cheapest of those it keeps, and what to do
+		Quota    Words    `subject:"%s"` // an exhausted quota of the cheapest such offering, and the remedy
 		_        struct{} `want:"an offering with capacity"`
 		SetAside int      `have:"%s offerings set aside|other pods took the last"`
 	}
@@ -91,79 +91,79 @@ type (
 		_     struct{} `key:"maxSize"`
 		Most  int64    `want:"more than %s" have:"%s"`
 	}
-	// OfUnusedLaunches is why no pod came to the last node that was launched, and when the next may be: when it is known what
-	// comes of that one, if no instant is given.
+	// OfUnusedLaunches is why no pod ran on the last launched node, and when the next one may be launched: without a time,
+	// after the result of that one is known.
 	OfUnusedLaunches struct {
 		detail
-		Cause Code      `key:"%s"`  // the likeliest
+		Cause Code      `key:"%s"`  // the most likely cause
 		Until time.Time `want:"%s"` // when the next node may be launched
-		Said  Words     `have:"%s"` // the cause in the cluster's own words
+		Said  Words     `have:"%s"` // message of the cause
 	}
-	// OfLimit is a limit of the NodePool that leaves too little. Without a resource other pods took what was left.
+	// OfLimit is a limit of the NodePool that leaves too little. Without a resource, other pods used the remainder.
 	OfLimit struct {
 		detail
-		Replacing    string       `subject:"nodepool/%s|"` // a static NodePool that has no place for a replacement; Left is its limit then
-		InstanceType string       `subject:"%s"`           // the smallest that fits
+		Replacing    string       `subject:"nodepool/%s|"` // a static NodePool without capacity for a replacement; Left is then its limit
+		InstanceType string       `subject:"%s"`           // the smallest instance type that fits
 		Resource     ResourceName `key:"%s"`               // or "nodes"
 		Need         Amount       `want:"%s"`
 		Taken        bool         `have:"other pods took what the pool's limits left"`
 		Left         Amount       `have:"%s"`
 	}
-	// OfSharedLimit is a limit over the cluster, or a CapacityQuota, that allows no more.
+	// OfSharedLimit is a limit of the cluster or a CapacityQuota that is reached.
 	OfSharedLimit struct {
 		detail
 		Limit    string       `subject:"%s"` // model.CapacityLimit.Name
 		Resource ResourceName `key:"%s"`     // or "nodes", or model.DollarsPerHour
-		Need     Amount       `want:"%s"`    // of the smallest node
+		Need     Amount       `want:"%s"`    // requirement of the smallest node
 		Taken    bool         `have:"other pods took what the limit left"`
 		Used     Amount       `have:"%s of "`
 		Most     Amount       `have:"%s"`
 	}
-	// OfMinValues is a label of which too few values are left.
+	// OfMinValues is a label with too few remaining values.
 	OfMinValues struct {
 		detail
 		Label    string `key:"%s"`
 		Want     int    `want:"%s"`
 		Together bool   `have:"fewer that hold the pods together in one zone and capacity type"`
-		OneNode  bool   `have:"on one node: "`                                      // more fit the pod than a node for it can have
-		Bound    bool   `have:"on one node, bound by spread, affinity or volume: "` // the same, because of the pod's topology spread, affinity or shared volume
+		OneNode  bool   `have:"on one node: "`                                      // more values fit the pod, but not one node for it
+		Bound    bool   `have:"on one node, bound by spread, affinity or volume: "` // as OneNode, because of the pod's topology spread, affinity or shared volume
 		Have     int    `have:"%s"`
 	}
-	// OfTopologySpread is a spread constraint that every domain would break.
+	// OfTopologySpread is a topology spread constraint that every domain would violate.
 	OfTopologySpread struct {
 		detail
 		TopologyKey string    `key:"%s"`
 		MaxSkew     int64     `want:"skew at most %s"`
 		OfOthers    bool      `want:" of pods that count this one|" have:"every domain with room would exceed it|every domain would exceed it"`
-		MinDomains  int       `want:" in at least %s domains|"` // the constraint's, if fewer can have its pods
-		Domains     int       `have:"; %s can have its pods|"`  // how many can; only with MinDomains
-		Fewest      List      `have:"; fewest in %s|"`          // the domains with the fewest pods, if the NodePool can launch no node for the pod there
-		Shifted     string    `have:"; shifted away from %s|"`  // one of these, if it is a zone that the cluster is shifted away from
-		Shift       string    `have:" by %s|"`                  // the id of that shift; empty: the cloud has started it by itself
-		Until       time.Time `have:" until %s|"`               // when that expires; zero: when the cloud ends it
+		MinDomains  int       `want:" in at least %s domains|"` // minDomains of the constraint, if the pods can run in fewer domains
+		Domains     int       `have:"; %s can have its pods|"`  // number of those domains; only with MinDomains
+		Fewest      List      `have:"; fewest in %s|"`          // the domains with the fewest pods, if the NodePool cannot launch a node for the pod there
+		Shifted     string    `have:"; shifted away from %s|"`  // one of these that the cluster is shifted away from
+		Shift       string    `have:" by %s|"`                  // ID of that shift; empty: an autoshift of the cloud
+		Until       time.Time `have:" until %s|"`               // end of that shift; zero: unknown
 		Undefined   bool      `have:"; the pool does not define the label|"`
 	}
-	// OfPodAffinity is an affinity term that no domain with room satisfies.
+	// OfPodAffinity is an affinity term that no domain with free capacity satisfies.
 	OfPodAffinity struct {
 		detail
-		DaemonSet   Object   `subject:"%s"` // whose pods it selects and which has none on the NodePool's nodes
+		DaemonSet   Object   `subject:"%s"` // the DaemonSet that it selects, which has no pods on the NodePool's nodes
 		TopologyKey string   `key:"%s"`
 		_           struct{} `want:"a domain with a pod that the term selects"`
 		OfGang      bool     `want:" of the pod's gang"`
 		Daemons     bool     `have:"the DaemonSet has none on the pool's nodes|none with room"`
-		Nowhere     bool     `have:"; no domain has one|"` // no pod that the term selects is, or would be, in a domain
+		Nowhere     bool     `have:"; no domain has one|"` // no domain has, or will have, a pod that the term selects
 		Undefined   bool     `have:"; the pool does not define the label|"`
 	}
-	// OfPodAntiAffinity is an anti-affinity term that every domain with room breaks.
+	// OfPodAntiAffinity is an anti-affinity term that every domain with free capacity violates.
 	OfPodAntiAffinity struct {
 		detail
-		DaemonSet   Object `subject:"%s"` // whose pods conflict
+		DaemonSet   Object `subject:"%s"` // the DaemonSet whose pods conflict
 		TopologyKey string `key:"%s"`
 		OfOthers    bool   `want:"a domain without a pod whose term selects this one|a domain without a pod that the term selects"`
-		OfDevices   bool   `want:", which requests some of the same devices in another way"` // no pod's own term
+		OfDevices   bool   `want:", which requests some of the same devices in another way"` // generated because of devices, not from the pod's spec
 		Daemons     bool   `have:"the DaemonSet has a pod on every node|none with room"`
 	}
-	// OfHostPort is a port of the node, or a disk that the pod names itself, that a DaemonSet's pod has on every node.
+	// OfHostPort is a host port, or a disk in the pod's spec, that a DaemonSet pod uses on every node.
 	OfHostPort struct {
 		detail
 		DaemonSet string   `subject:"%s"` // namespace/name
@@ -171,28 +171,28 @@ type (
 		_         struct{} `want:"a free port"`
 		_         struct{} `have:"a DaemonSet's pod has it on every node"`
 	}
-	// OfPodsNotCreated is why the API server refuses to create pods of a ReplicaSet, and how many it is to have more.
+	// OfPodsNotCreated is why the API server rejects pods of a ReplicaSet, and the number of missing pods.
 	OfPodsNotCreated struct {
 		detail
 		Count int   `want:"%s"`
 		Said  Words `have:"%s"`
 	}
-	// OfVolumeTopology is a volume that can't be used where nodes could be launched for the pod; or one that pods share, to be
-	// created in a domain where the pod can't run.
+	// OfVolumeTopology is a volume that cannot be used where nodes can be launched for the pod; or a shared volume that will
+	// be created in a domain where the pod cannot run.
 	OfVolumeTopology struct {
 		detail
-		Name      string `key:"%s"` // of the claim; if ToCreate, the topology key
+		Name      string `key:"%s"` // name of the PVC; if ToCreate, the topology key
 		ToCreate  bool   `want:"the domain in which the volume will be made" have:"none with room"`
 		Want      Rules  `want:"%s"`
 		Nowhere   bool   `have:"no offering there"`
-		Unfit     bool   `have:"no offering there that fits"` // that the NodePool and the pod allow and that is large enough
+		Unfit     bool   `have:"no offering there that fits"` // an instance type that fits, but is not offered there
 		Together  bool   `have:"no offering meets it together with the pod's other requirements"`
 		Pool      Rule   `have:"the NodePool requires %s|"` // the NodePool's requirement that excludes every offering there
-		Pod       Rule   `have:"the pod requires %s|"`      // the pod's own that does
-		Other     string `have:"PVC %s|"`                   // the claim of another volume of the pod that does
+		Pod       Rule   `have:"the pod requires %s|"`      // the pod's requirement that does
+		Other     string `have:"PVC %s|"`                   // the PVC of another volume of the pod that does
 		OtherWant Rules  `have:" requires %s|"`
 	}
-	// OfVolumeStorage is a claim for which the driver of a StorageClass reports too little free storage.
+	// OfVolumeStorage is a PVC for which the driver of a StorageClass reports too little free storage.
 	OfVolumeStorage struct {
 		detail
 		StorageClass string   `subject:"storageclass/%s|"`
@@ -200,7 +200,7 @@ type (
 		Tried        bool     `have:"other nodes are tried first|no offering there"` // nodes are being launched to see whether the driver reports storage on them
 		_            struct{} `want:"free storage reported for the node"`
 	}
-	// OfVolumeLimit is how many volumes of a driver a node can attach.
+	// OfVolumeLimit is the maximum number of volumes of a driver that a node can attach.
 	OfVolumeLimit struct {
 		detail
 		InstanceType string `subject:"%s"`
@@ -208,102 +208,102 @@ type (
 		Want         int    `want:"%s"`
 		Have         int    `have:"%s"`
 	}
-	// OfVolumeExclusive is a ReadWriteOncePod claim that another pod uses.
+	// OfVolumeExclusive is a ReadWriteOncePod PVC that another pod uses.
 	OfVolumeExclusive struct {
 		detail
 		Claim string   `key:"%s"`
 		_     struct{} `want:"the volume to itself"`
 		_     struct{} `have:"another pod uses it"`
 	}
-	// OfVolumeClaim is a claim that no node can use.
+	// OfVolumeClaim is a PVC that no node can use.
 	OfVolumeClaim struct {
 		detail
-		Object  Object                  `subject:"%s"` // what is missing or at fault; empty: the claim
+		Object  Object                  `subject:"%s"` // the missing or faulty object; empty: the PVC
 		Claim   string                  `key:"%s"`
 		Problem model.VolumeProblemKind `want:"%s"`
 		Said    Words                   `have:"%s"` // by kube-scheduler
 	}
-	// OfUnsupported is what of the pod's spec can't be honoured.
+	// OfUnsupported is a constraint of the pod that is not supported.
 	OfUnsupported struct {
 		detail
 		Field string `have:"%s"`
 	}
-	// OfNodeName is one of the nodes that the pod may run on; without one, the pod asks for a node by name, and new nodes have others.
+	// OfNodeName is one of the nodes that the pod selects by name or, if empty, the fact that new nodes have other names.
 	OfNodeName struct {
 		detail
 		Node  string `subject:"node/%s|"`
 		Label string `key:"%s"`
 		Want  Rule   `want:"%s"`
-		Said  Words  `have:"%s"` // why it does not take the pod
+		Said  Words  `have:"%s"` // why the node rejects the pod
 	}
-	// OfMismatch is the last node that kube-scheduler refused.
+	// OfMismatch is the last node that kube-scheduler rejected.
 	OfMismatch struct {
 		detail
 		Node  string `subject:"node/%s|"`
-		Twice bool   `want:"kube-scheduler to bind the pod" have:"it refused nodes that hold the pod by every check"` // this and another
-		Said  Words  `have:"%s"`                                                                                      // else: by kube-scheduler
+		Twice bool   `want:"kube-scheduler to bind the pod" have:"it refused nodes that hold the pod by every check"` // kube-scheduler rejected this node and another one
+		Said  Words  `have:"%s"`                                                                                      // otherwise: message of kube-scheduler
 	}
-	// OfPlanRefused is a rule that a plan broke.
+	// OfPlanRefused is a rule that a plan violated.
 	OfPlanRefused struct {
 		detail
 		Rule  string    `key:"%s"`  // or Panic
-		Until time.Time `want:"%s"` // when it is tried again
+		Until time.Time `want:"%s"` // time of the next attempt
 		Said  Words     `have:"%s"`
 	}
-	// OfPoolNotReady is the condition for which a NodePool launches nothing.
+	// OfPoolNotReady is the condition because of which a NodePool launches nothing.
 	OfPoolNotReady struct {
 		detail
 		NodePool  string `subject:"nodepool/%s|"`
 		Condition string `key:"%s"`
-		Status    string `want:"%s"` // the status that is wanted
+		Status    string `want:"%s"` // the required status
 		Said      Words  `have:"%s"`
 	}
-	// OfTooComplex is of what the pod asks for more than is looked at.
+	// OfTooComplex is the limit that the pod exceeds.
 	OfTooComplex struct {
 		detail
 		What string `key:"%s"`
 		Most int64  `want:"%s"`
 		Have int64  `have:"%s"`
 	}
-	// OfWorkShare is how much work the pods of a namespace are, and its share.
+	// OfWorkShare is the work of a namespace's pods, and the namespace's share.
 	OfWorkShare struct {
 		detail
 		Namespace string `key:"%s"`
 		Share     int64  `want:"%s"`
-		More      bool   `have:"more than "` // not all was counted
+		More      bool   `have:"more than "` // the count is a lower bound
 		Work      int64  `have:"%s"`
 	}
-	// OfResourceShare is how many extended resources the pod asks for, and for how many there is room in one step.
+	// OfResourceShare is the number of extended resources that the pod requests, and the limit of one step.
 	OfResourceShare struct {
 		detail
 		Namespace string `key:"%s"`
 		Most      int    `want:"%s"`
 		Have      int    `have:"%s"`
 	}
-	// OfGangIncomplete is how many pods of a gang exist, and how many must before nodes are launched for them.
+	// OfGangIncomplete is the number of existing pods of a gang, and the minimum before nodes are launched.
 	OfGangIncomplete struct {
 		detail
 		Gang  Object `subject:"%s"`
 		Least int    `want:"%s"`
 		Have  int    `have:"%s"`
 	}
-	// OfGangTooLarge is how many pods of a gang can have a place, and how many must for nodes to be launched for them.
+	// OfGangTooLarge is the number of pods of a gang that can be placed, and the minimum before nodes are launched.
 	OfGangTooLarge struct {
 		detail
 		Gang   Object `subject:"%s"`
-		Domain Rule   `key:"%s"` // label that their nodes must have one value of, and the value with which most can be placed
+		Domain Rule   `key:"%s"` // the label of which their nodes must have the same value, and the value with the most placeable pods
 		Least  int    `want:"%s"`
-		Have   int    `have:"%s"`        // those that run already among them
-		Member string `have:"; not %s|"` // pod that has no place, by namespace and name, which the reasons that follow are of; empty: they are of any
+		Have   int    `have:"%s"`        // including running pods
+		Member string `have:"; not %s|"` // the pod (namespace/name) without a place that the following reasons refer to; empty: they refer to any
 	}
-	// OfNotSchedulable is why a pod is not looked at.
+	// OfNotSchedulable is why a pod is not demand.
 	OfNotSchedulable struct {
 		detail
 		Because  NotSchedulableCause
-		Name     string    // of the node or the scheduler
+		Name     string    // name of the node or the scheduler
 		Priority int32     // of the pod
-		Least    int32     // priority for which nodes are launched
-		Until    time.Time // when a node may be launched for it
+		Least    int32     // minimum priority for which nodes are launched
+		Until    time.Time // time from which a node may be launched for it
 	}
 )
 
@@ -312,7 +312,7 @@ func TaintOf(t model.Taint) OfTaint {
 	return OfTaint{Key: t.Key, Value: t.Value, Effect: t.Effect, Want: true}
 }
 
-// String writes the taint as kubectl does.
+// String returns the taint in kubectl's format.
 func (d OfTaint) String() string {
 	s := d.Key
 	if d.Value != "" {
@@ -327,13 +327,13 @@ func (d OfTaint) String() string {
 // Panic is the OfPlanRefused.Rule of a decision that failed.
 const Panic = "panic"
 
-// Port names a port with its protocol, or a disk that the pod names itself.
+// Port identifies a port and protocol, or a disk in the pod's spec.
 type Port string
 
-// PortOf returns the name of a port.
+// PortOf returns the Port of a host port.
 func PortOf(p model.HostPort) Port { return Port(p.String()) }
 
-// IsDisk reports whether it is a disk.
+// IsDisk reports whether the Port is a disk.
 func (p Port) IsDisk() bool {
 	for i, c := range p {
 		if c == '/' {
@@ -343,7 +343,7 @@ func (p Port) IsDisk() bool {
 	return false
 }
 
-// NotSchedulableCause is the field of a pod for which it is not looked at.
+// NotSchedulableCause is the field of a pod because of which it is not demand.
 type NotSchedulableCause string
 
 // The causes.
