@@ -20,7 +20,7 @@ type (
 		Key    string `key:"%s" have:"%s"`
 		Value  string `have:"=%s|"`
 		Effect string `have:":%s|"`
-		Want   bool   `want:"a toleration"` // Want is the NodePool's requirement
+		Want   bool   `want:"a toleration"` // true if it is a taint of the NodePool
 	}
 	// OfRequirement is a requirement of the pod that the NodePool's labels do not meet.
 	OfRequirement struct {
@@ -185,7 +185,7 @@ type (
 		ToCreate  bool   `want:"the domain in which the volume will be made" have:"none with room"`
 		Want      Rules  `want:"%s"`
 		Nowhere   bool   `have:"no offering there"`
-		Unfit     bool   `have:"no offering there that fits"` // an instance type that fits, but is not offered there
+		Unfit     bool   `have:"no offering there that fits"` // no offering there is allowed by the NodePool and the pod, and large enough
 		Together  bool   `have:"no offering meets it together with the pod's other requirements"`
 		Pool      Rule   `have:"the NodePool requires %s|"` // the NodePool's requirement that excludes every offering there
 		Pod       Rule   `have:"the pod requires %s|"`      // the pod's requirement that does
