@@ -25,8 +25,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Step decides: it reads the snapshot, runs the stages in their order, and returns the plan and what the next step
-// should remember.
+// Step makes one decision: it reads the Snapshot, runs the stages in order, and returns the plan and what the next step
+// remembers.
 func Step(s *model.Snapshot, mem Memory, now time.Time, pol Policy, req Request) (Output, Memory) {
 	st := read(s, mem, now, pol, req, deciding)
 	again := false

@@ -11,26 +11,26 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// LearnedCapacity are what Memory must not forget when the process ends, in a form that can be kept: without them
-// machines that come short would be bought anew after each restart.
+// LearnedCapacity is the part of Memory that must survive a restart, in a form that can be stored. Without it, nodes that are
+// smaller than specified would be launched again after each restart.
 type LearnedCapacity struct {
 	Types []demand.LearnedType `json:"types,omitempty"`
 	Pods  []demand.LearnedPod  `json:"pods,omitempty"`
 
-	Launches []unused.Ended        `json:"launches,omitempty"` // that have ended without a pod of theirs
+	Launches []unused.Ended        `json:"launches,omitempty"` // launches that ended without any of their pods
 	Unused   []unused.LearnedCount `json:"unused,omitempty"`
 
 	Withheld []demand.LearnedWithheld `json:"withheld,omitempty"`
 
-	Drift map[string]driftCount `json:"drift,omitempty"` // by pool uid
+	Drift map[string]driftCount `json:"drift,omitempty"` // by NodePool UID
 }
 
-// LearnedChanges counts the changes of what Learned returns.
+// LearnedChanges returns the number of changes of the result of Learned.
 func (m *Memory) LearnedChanges() int {
 	return m.shortfalls.Changes() + m.unused.Changes() + m.withholding.Changes() + m.drift.changes
 }
 
-// Learned are what has been learned; names are the resources by Dim.
+// Learned returns what was learned. names are the resource names by Dim.
 func (m *Memory) Learned(names []string) LearnedCapacity {
 	out := LearnedCapacity{Drift: m.drift.pools}
 	out.Types, out.Pods = m.shortfalls.Learned(names)
@@ -39,7 +39,7 @@ func (m *Memory) Learned(names []string) LearnedCapacity {
 	return out
 }
 
-// WithLearned is a Memory that has learned all that was told before; dim numbers a resource.
+// WithLearned returns a Memory with the learned data added. dim returns the Dim of a resource name.
 func (m Memory) WithLearned(l LearnedCapacity, dim func(name string) model.Dim) Memory {
 	m.shortfalls = m.shortfalls.WithLearned(l.Types, l.Pods, dim)
 	m.unused = m.unused.WithLearned(l.Launches, l.Unused)

@@ -50,7 +50,7 @@ type Memory struct {
 	evictions     pods.EvictionMemory
 }
 
-// FailingGroups returns the node groups that are tried last at an instant, by name.
+// FailingGroups returns the names of the node groups that are currently tried last.
 func (m *Memory) FailingGroups(now time.Time) []unused.FailingGroup {
 	return m.unused.FailingGroups(now)
 }

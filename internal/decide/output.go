@@ -14,90 +14,91 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// Output is a Plan and what it was solved from, for verify.
+// Output is a Plan, and the problem that it solves, for verify.
 type Output struct {
 	plan.Plan
-	Problem     *solve.Problem // nil where nothing was solved
+	Problem     *solve.Problem // nil if nothing was solved
 	Result      *solve.Result
 	Commands    []StartedCommand  // started in this step
-	Left        []*model.Pod      // demand that is not decided on: see Request.Undecided
-	Waiting     int               // pods that are delayed to the next solve of demand, which must come within a second
-	Notes       []plan.Note       // to tell people
+	Left        []*model.Pod      // demand that was not evaluated: see Request.Undecided
+	Waiting     int               // pods that wait for the next solve of demand, within a second
+	Notes       []plan.Note       // reports for events and logs
 	Buffers     []BufferState     // every CapacityBuffer, by namespace and name
 	Requests    []requests.State  // every ProvisioningRequest, by namespace and name
-	Query       *nodegroups.Query // what to ask the expander outside before this is done; nil: nothing
-	Kept        []Kept            // machines that should go and can't, or need not
+	Query       *nodegroups.Query // query for the external expander, to send before the plan is carried out; nil: none
+	Kept        []Kept            // nodes that should be removed but cannot, or need not be
 	Unused      []unused.Launch   // unused launches counted in this step
 	UnusedCosts []unused.Cost
 }
 
-// StartedCommand is a disruption command as it was decided.
+// StartedCommand is a disruption command that starts in this step.
 type StartedCommand struct {
 	ID plan.CommandID
 	*disrupt.Command
 }
 
-// Kept is a machine that should go and can't, or that was searched and need not go; told when the reason changes.
+// Kept is a node that should be removed but cannot, or that was evaluated and is kept. It is reported when the reason
+// changes.
 type Kept struct {
 	Node  string
 	Cause plan.Code
 	Why   plan.Reason
 }
 
-// BufferState is how a CapacityBuffer stands at the end of a step.
+// BufferState is the state of a CapacityBuffer at the end of a step.
 type BufferState struct {
 	Buffer *model.Buffer
-	Wanted int           // for how many pods it holds capacity, or would
-	Ready  int           // pods whose capacity is free on an initialized node
-	Coming int           // pods whose capacity is on a node that is coming
-	Sought int           // pods for which a place has still to be sought
-	None   int           // pods for which there is none
-	Why    []plan.Reason // why there is none for the first of these
-	Shared string        // namespace/name of the buffer whose capacity it shares; empty: it has its own
-	Priced int           // pods that are left out because the capacity would cost more than Buffer.MaxHourMicro
+	Wanted int           // number of pods that it holds capacity for, or would
+	Ready  int           // pods with free capacity on an initialized node
+	Coming int           // pods with capacity on a node that is being launched
+	Sought int           // pods that have not been placed yet
+	None   int           // pods that cannot be placed
+	Why    []plan.Reason // why the first of these cannot be placed
+	Shared string        // namespace/name of the buffer whose capacity it shares; empty: none
+	Priced int           // pods that are left out because the capacity would exceed Buffer.MaxHourMicro
 }
 
-// Request says what kind of step is wanted.
+// Request defines the kind of step to run.
 type Request struct {
-	Solve       bool // solve demand too, and not only see to claims
-	OngoingOnly bool // buy nothing and start no command, though a pod has lost the machine that was coming for it
-	SearchNow   bool // search for consolidation though the last search was a moment ago or machines become quiet soon
+	Solve       bool // solve demand in addition to processing NodeClaims
+	OngoingOnly bool // launch nothing and start no command, even if a pod lost its planned node
+	SearchNow   bool // search for consolidation even if the last search was recent, or nodes become eligible soon
 
-	// Undecided are namespaces whose pending pods are not decided on in this step, since more of them are on their way:
-	// they are within a second. Streaming are namespaces whose pods still stream in too, and are decided on now and again
+	// Undecided are namespaces whose pending pods are not evaluated in this step, because more of them are being created:
+	// they are within a second. Streaming are namespaces that also still receive pods, but are evaluated now, and again
 	// within a second. nil: none.
 	Undecided, Streaming map[string]bool
 
-	// Refused are the claims, by uid, of commands that verify refused when this step was decided before: they back off,
-	// longer each time, and no other command is started in this step.
+	// Refused are the NodeClaims, by UID, of commands that verify rejected in this step: they back off with increasing
+	// duration, and this step starts no other command.
 	Refused []string
 
-	// Withhold are parts of the demand that verify refused when this step was decided before, or on which deciding failed:
-	// this step plans without them, and the next ones for a while, longer each time.
+	// Withhold are parts of the demand that verify rejected in this step, or whose evaluation failed: this step and the next
+	// ones plan without them, with increasing duration.
 	Withhold []demand.Withheld
 
-	// NotBound are bindings that verify refused when this step was decided before: their pods are decided on again.
+	// NotBound are bindings that verify rejected in this step: their pods are evaluated again.
 	NotBound []RefusedBinding
 
-	// AskExpander has Output.Query say what to ask the expander outside, where it is to be asked. What else is decided then
-	// is as if there were none. Expander is what it answered: groups that it leaves out are not grown in this step; nil:
-	// it did not answer.
+	// AskExpander requests Output.Query, the query for the external expander, if one is needed. The rest of the decision is
+	// made as without an expander. Expander is its answer: groups that it leaves out are not scaled up in this step; nil: no
+	// answer.
 	AskExpander bool
 	Expander    *nodegroups.Answer
 
-	NoteBlockers bool // say what blocks disruption too
+	NoteBlockers bool // also report what blocks disruption
 
-	Following *Following // nil: commands under way are this process's to carry out
+	Following *Following // nil: running commands are carried out by this process
 
-	// PassiveReason puts the step into passive mode: commands that have not begun to delete are taken back for this
-	// reason and none is started; empty: they go on.
+	// PassiveReason enables passive mode: commands that have not started to delete are cancelled for this reason, and none is
+	// started. Empty: active mode.
 	PassiveReason string
 
 	whatIf bool // decide on the demand, whatever work that is: see WhatIf
 	unseen bool // pending pods that kube-scheduler has not looked at yet are decided on as if it had just refused them
 }
 
-// RefusedBinding is a binding that verify is against.
+// RefusedBinding is a binding that verify rejected.
 type RefusedBinding struct {
 	Pod  string // uid
 	Key  string // namespace/name
@@ -105,16 +106,16 @@ type RefusedBinding struct {
 	Why  plan.Reason
 }
 
-// KeepsSlot reports whether the pod keeps its slot and is tried again: what is against it passes when others like it have
-// come to their nodes.
+// KeepsSlot reports whether the pod keeps its slot and is tried again, because the rejection ends when other pods like it
+// have been bound.
 func (r RefusedBinding) KeepsSlot() bool {
 	return plan.DetailOf[plan.OfBindingUnfit](r.Why).Filter == plan.FilterSpread
 }
 
-// Following is asked where another process carries out what it decides, and this one decides beside it and does nothing.
-// Commands that objects speak of are the other's: they are taken as they stand, neither on nor back, since what it writes
-// is seen piece by piece.
+// Following is set if another process carries out its own decisions, and this one only compares. Commands in the cluster are
+// then those of the other process: this one neither advances nor cancels them, because their writes become visible one by
+// one.
 type Following struct {
-	Dropped   []plan.CommandID // commands by id, started here, that are forgotten as though they had never been
-	TakenBack []plan.CommandID // commands by id that the other has begun to take back: what they were to remove backs off as after it
+	Dropped   []plan.CommandID // IDs of commands started here that are dropped without a trace
+	TakenBack []plan.CommandID // IDs of commands that the other process has started to cancel: their candidates back off as after a cancellation
 }

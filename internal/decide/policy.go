@@ -16,64 +16,65 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// Policy is how a step decides. A delay of 0 means at once.
+// Policy configures decisions. A duration of 0 means at once.
 type Policy struct {
 	Lifecycle lifecycle.Policy
 	Solve     solve.Policy
 	Disrupt   disrupt.Policy
 
-	NodeClasses []string // node classes that the provider serves, group/kind; claims of others are left alone. Empty: all
+	NodeClasses []string // node classes that the provider serves, as group/kind; other NodeClaims are ignored. Empty: all
 
-	// Landing is how pods come onto the nodes that were bought for them (contract 9).
+	// Landing defines how pods are placed on the nodes launched for them (contract 9).
 	Landing        landing.Policy
-	LandingGrace   time.Duration // how long kube-scheduler has for the pods of an unreserved node once it is usable
-	EmptySlotGrace time.Duration // a slot on a usable node for which no pod is left is kept this long for a successor
+	LandingGrace   time.Duration // how long kube-scheduler may take to bind the pods of a usable node without a reservation
+	EmptySlotGrace time.Duration // how long a slot without a pod on a usable node is kept for a replacement pod
 
-	// SlowSchedulerTimeout is how long after its initialization a node may be kept for pods that kube-scheduler binds
-	// while it still binds such pods to other nodes.
+	// SlowSchedulerTimeout is how long after its initialization a node may stay reserved for pods that kube-scheduler must
+	// bind, while kube-scheduler still binds such pods to other nodes.
 	SlowSchedulerTimeout time.Duration
 
 	// Demand.
-	RelaxMinValues    bool          // where a NodePool's minValues can't be kept, a node is launched with the values that there are
-	BufferRetry       time.Duration // a place for virtual pods that found none is sought again after this long
-	SchedulerWait     time.Duration // how long kube-scheduler has to look at a new pod before the solver does
-	RefusedPlanRetry  time.Duration // pods whose plan verify refused are planned for again after this long, twice as long each time
-	StepWork          int64         // how much work the demand of one step may be, as solve.Estimate counts it; see workShares
-	SmallNodeDelay    time.Duration // how long a pod may wait for others to share a machine with, while more of them come
-	AnticipateFor     time.Duration // how long after a ReplicaSet's last pod those still to be made are bought for; 0: never before they exist
-	DisagreementAfter time.Duration // a pod that fits a standing node and is still pending after this long is a scheduler disagreement
-	DisagreementRetry time.Duration // the node is tried for that pod again after this long
+	RelaxMinValues    bool          // launch nodes with the available values if minValues cannot be met
+	BufferRetry       time.Duration // interval between attempts to place virtual pods that did not fit
+	SchedulerWait     time.Duration // how long to wait for kube-scheduler's result for a new pod
+	RefusedPlanRetry  time.Duration // first retry interval of pods whose plan verify rejected; doubles each time
+	StepWork          int64         // maximum work for the demand of one step, as estimated by solve.Estimate; see workShares
+	SmallNodeDelay    time.Duration // maximum time that a pod waits for others to share a node with, while more of them are created
+	AnticipateFor     time.Duration // how long after a ReplicaSet's last pod nodes are launched for those that it has not created yet; 0: never
+	DisagreementAfter time.Duration // time after which a pending pod that fits an existing node counts as a scheduler disagreement
+	DisagreementRetry time.Duration // time after which the node is tried again for that pod
 
 	// Disruption.
-	SearchInterval     time.Duration // how often machines are searched for consolidation at most
-	FullSearchInterval time.Duration // how often all of them together at most, where the search is long
-	QuietWait          time.Duration // machines that become quiet within this, or whose pods end within it, are waited for: see waitsForQuiet
+	SearchInterval     time.Duration // minimum interval of consolidation searches
+	FullSearchInterval time.Duration // minimum interval of full searches, if these take long
+	QuietWait          time.Duration // consolidation waits for nodes whose consolidateAfter, or whose pods' deletion, ends within this time: see waitsForQuiet
 	LaunchPause        disruption.PauseLimits
-	InTransitWait      time.Duration // how long pods on their way to standing nodes are waited for before a search
-	CommandTimeout     time.Duration // a command whose replacements are not ready by then is taken back
-	TaintSettleDelay   time.Duration // a tainted node is looked at again after this long: what was just being bound shows by then
-	BackOff            time.Duration // a machine whose command failed is left alone for this long, twice as long each time
-	InterruptionNotice time.Duration // how long a machine stays after its cloud's notice, where that does not say when it goes
+	InTransitWait      time.Duration // how long a search waits for pods that are moving to existing nodes
+	CommandTimeout     time.Duration // a command whose replacements are not ready by then is cancelled
+	TaintSettleDelay   time.Duration // a tainted node is evaluated again after this time, when pods that were just being bound are visible
+	BackOff            time.Duration // first back-off of a node whose command failed; doubles each time
+	InterruptionNotice time.Duration // assumed time from an interruption notice to the termination, if the notice has no time
 
-	InterruptionBatchIdle time.Duration         // machines interrupted this soon after each other are replaced together
-	Repair                []claims.RepairPolicy // which nodes are broken; the provider's
-	NoRepair              bool                  // no node is repaired but those of node groups, whose options say when
-	LegacyRepair          bool                  // a broken node is replaced first and within budgets for RepairGrace alone; then it is deleted by force
+	InterruptionBatchIdle time.Duration         // nodes that are interrupted within this time of each other are replaced together
+	Repair                []claims.RepairPolicy // the provider's policies for broken nodes
+	NoRepair              bool                  // repair only nodes of node groups, by their options
+	LegacyRepair          bool                  // a broken node is replaced first, within budgets, only for RepairGrace; then it is deleted forcefully
 	RepairGrace           time.Duration
 
-	// A node that must go for drift, or for repair, is terminated before its replacement is launched where nothing else leaves capacity for that; see terminateFirst.
+	// A node that must be removed for drift or repair is terminated before its replacement is launched if there is no other
+	// capacity; see terminateFirst.
 	TerminateFirstDrift, TerminateFirstRepair bool
 
 	// Pacing.
-	EvictionConcurrency int // pods that may be evicted and not bound again at a time
-	EvictionRetries     int // pods that did not go when evicted before, and are evicted again in one step
+	EvictionConcurrency int // maximum number of evicted pods that are not bound again
+	EvictionRetries     int // maximum number of evictions per step that are retried
 
-	OrphanGrace        time.Duration // a machine without a claim is left alone this long after its launch
-	AdoptionGrace      time.Duration // a machine that came for a claim that was given up may wait this long for a pool that adopts it
-	PoolStatusInterval time.Duration // how often a pool's status is written at most
+	OrphanGrace        time.Duration // minimum age of an instance without a NodeClaim before it is terminated
+	AdoptionGrace      time.Duration // how long an instance that started for a deleted NodeClaim waits for a NodePool that adopts it
+	PoolStatusInterval time.Duration // minimum interval between writes of a NodePool's status
 }
 
-// DefaultPolicy is what the controller runs with.
+// DefaultPolicy returns the policy of the controller.
 func DefaultPolicy() Policy {
 	l := lifecycle.DefaultPolicy()
 	l.ExpireGrace = 10 * time.Minute
@@ -95,8 +96,7 @@ func DefaultPolicy() Policy {
 	}
 }
 
-// IsForeign reports whether a claim is another provider's: of its machine nothing is known here, not even that there is none, so it
-// is left to whoever serves its class.
+// IsForeign reports whether a NodeClaim belongs to another provider. Its instance is unknown here, so it is ignored.
 func (p *Policy) IsForeign(c *model.Claim) bool {
 	return len(p.NodeClasses) > 0 && c.ClassKind != "" && !slices.Contains(p.NodeClasses, c.ClassGroup+"/"+c.ClassKind)
 }

@@ -20,53 +20,53 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// Standing is how a cluster stands, as a step that decides nothing finds it. It answers questions, by the rules that Step
-// decides by, and changes nothing. Package explain asks them.
+// Standing is the state of a cluster according to the rules of Step. It answers queries of package explain, and changes
+// nothing.
 type Standing struct {
 	st      *step
 	decided *int // see Decided
 }
 
-// Stand returns how a cluster stands.
+// Stand returns the Standing of a cluster.
 func Stand(s *model.Snapshot, mem Memory, now time.Time, pol Policy) *Standing {
 	st := read(s, mem, now, pol, Request{}, explaining)
 	st.run(st.decisions(), explaining)
 	return &Standing{st, new(int)}
 }
 
-// With returns how the cluster would stand with another Snapshot, at another instant.
+// With returns the Standing with another Snapshot, at another time.
 func (s *Standing) With(snapshot *model.Snapshot, now time.Time) *Standing {
 	other := Stand(snapshot, s.st.mem, now, s.st.pol)
 	other.decided = s.decided
 	return other
 }
 
-// Glance returns a Standing that knows the objects and what NodePools and limits leave, and nothing else: it is cheap.
+// Glance returns a cheap Standing that knows only the objects, and what NodePools and limits leave.
 func Glance(s *model.Snapshot, now time.Time, pol Policy) *Standing {
 	st := newStep(loadUnchanged(s, now, &pol, nil), Memory{}, pol, Request{})
 	st.found = nothingFound(st.View)
 	return &Standing{st, new(int)}
 }
 
-// Pool returns a NodePool by name; nil: there is none.
+// Pool returns a NodePool by name; nil if there is none.
 func (s *Standing) Pool(name string) *model.NodePool { return s.st.Pool(name) }
 
-// Claim returns a NodeClaim by name; nil: there is none.
+// Claim returns a NodeClaim by name; nil if there is none.
 func (s *Standing) Claim(name string) *model.Claim { return s.st.Claim(name) }
 
-// NodeOf returns a claim's node; nil: it has none, or several.
+// NodeOf returns the node of a NodeClaim; nil if it has none or several.
 func (s *Standing) NodeOf(c *model.Claim) *model.Node { return s.st.NodeFor(c) }
 
 // Cutoff returns the priority below which pods are expendable.
 func (s *Standing) Cutoff() model.PriorityCutoff { return s.st.Cutoff }
 
-// Slot is where a pending pod has a slot.
+// Slot is the slot of a pending pod.
 type Slot struct {
 	Claim   *model.Claim
 	Contest landing.Contest
 }
 
-// SlotsOf returns where a pod has slots, by the claims' names.
+// SlotsOf returns the slots of a pod, by NodeClaim name.
 func (s *Standing) SlotsOf(p *model.Pod) (out []Slot) {
 	for _, h := range s.st.reservations.All {
 		if slices.ContainsFunc(h.Pods, func(q *model.Pod) bool { return q.UID == p.UID }) {
@@ -76,20 +76,20 @@ func (s *Standing) SlotsOf(p *model.Pod) (out []Slot) {
 	return out
 }
 
-// AwaitedPods returns how many pods that have a slot on a claim's node are not there yet.
+// AwaitedPods returns the number of pods with slots on a NodeClaim's node that are not bound to it yet.
 func (s *Standing) AwaitedPods(c *model.Claim) int {
 	return s.st.reservations.ByClaim[c.Name].AwaitedPods()
 }
 
-// ExpectedOn returns the standing node on which a pod without a slot is expected; an empty name: none.
+// ExpectedOn returns the existing node on which a pod without a slot is expected; empty: none.
 func (s *Standing) ExpectedOn(p *model.Pod) demand.Placement { return s.st.placements.mem.byPod[p.UID] }
 
-// BindRefusal returns why a pod is not bound by Dovetail; an empty code: it is.
+// BindRefusal returns why Dovetail does not bind a pod; an empty code: it does.
 func (s *Standing) BindRefusal(p *model.Pod) plan.Reason {
 	return s.st.pol.Landing.BindRefusal(p, s.st.Snapshot.ResourceNames)
 }
 
-// Hold is a reason that ends by itself.
+// Hold is a reason that ends without any change.
 type Hold struct {
 	Why   plan.Reason
 	Until time.Time
@@ -107,23 +107,23 @@ func (s *Standing) PoolWithheld(name string) (Hold, bool) {
 	return Hold{x.Why, x.Until}, ok
 }
 
-// IsPassedOver reports whether kube-scheduler, or verify, has refused a node for a pod that fits by every check here.
+// IsPassedOver reports whether kube-scheduler or verify rejected a node for a pod that passes all other checks.
 func (s *Standing) IsPassedOver(p *model.Pod) bool { return s.st.disagreements.HasLeftNodes(p) }
 
-// GivenUp returns why nothing more is launched for a pod whose nodes kube-scheduler, or verify, has refused; false:
+// GivenUp returns why nothing more is launched for a pod because kube-scheduler or verify rejected its nodes; false:
 // something may be.
 func (s *Standing) GivenUp(p *model.Pod) (Hold, bool) {
 	why, until, over := s.st.disagreements.WhyRefused(p)
 	return Hold{why, until}, over
 }
 
-// WhatIf answers the pending pods of a Snapshot, which is the cluster's or one with changes, by what is remembered of earlier launches, of nodes that
-// pods were not bound to and of what is withheld.
+// WhatIf returns the decisions on the pending pods of a Snapshot, which may be modified, with the memory of earlier launches,
+// rejected bindings and withheld parts.
 func (s *Standing) WhatIf(of *model.Snapshot) *Answers {
 	return newAnswers(of, s.st.mem, s.st.Now, s.st.pol, s.decided)
 }
 
-// WithoutMemory answers the cluster's pending pods with nothing remembered, as the function WhatIf does.
+// WithoutMemory returns the decisions on the cluster's pending pods without any memory, like the function WhatIf.
 func (s *Standing) WithoutMemory() Output {
 	*s.decided++
 	return WhatIf(s.st.Snapshot, s.st.Now, s.st.pol)
@@ -133,15 +133,14 @@ func (s *Standing) WithoutMemory() Output {
 // answers cost.
 func (s *Standing) Decided() int { return *s.decided }
 
-// LaunchBar is why no node is launched for a pod that earlier launches did not serve.
+// LaunchBar is why no node is launched for a pod after unused launches.
 type LaunchBar struct {
 	Hold
 	Node  string
-	Cause plan.Reason // why no pod came to Node
+	Cause plan.Reason // why no pod ran on Node
 }
 
-// LaunchBar returns why no node of a NodePool is launched for a pod that earlier launches did not serve; false: one may
-// be.
+// LaunchBar returns why no node of a NodePool is launched for a pod after unused launches; false: one may be.
 func (s *Standing) LaunchBar(p *model.Pod, pool string) (LaunchBar, bool) {
 	for _, x := range s.st.unused.Bars.On(p, pool) {
 		return LaunchBar{Hold{x.Reason, x.Until}, x.Node, x.Cause}, true
@@ -149,34 +148,35 @@ func (s *Standing) LaunchBar(p *model.Pod, pool string) (LaunchBar, bool) {
 	return LaunchBar{}, false
 }
 
-// StaticBar returns why no node is launched for a NodePool with a fixed number of nodes whose nodes were of no use; false: one may be.
+// StaticBar returns why no node is launched for a static NodePool whose nodes were unused; false: one may be.
 func (s *Standing) StaticBar(p *model.NodePool) (Hold, bool) {
 	x, ok := s.st.unused.Bars.OnStatic(p)
 	return Hold{x.Reason, x.Until}, ok
 }
 
-// CameShort returns why no node is launched for a pod for which too many came smaller than promised; false: one may be.
+// CameShort returns why no node is launched for a pod for which too many nodes were smaller than specified; false: one may
+// be.
 func (s *Standing) CameShort(p *model.Pod) (plan.Reason, bool) {
 	return s.st.shortfalls.WhyRefused(p)
 }
 
-// Pools returns the NodePools as the solver is given them, with what is left of their limits.
+// Pools returns the NodePools in the form of the solver, with the remainder of their limits.
 func (s *Standing) Pools() []solve.Pool { return s.st.purchases.pools() }
 
-// LimitUses returns the limits over several NodePools, and what is used of them.
+// LimitUses returns the limits over several NodePools, with their usage.
 func (s *Standing) LimitUses() []model.LimitUse { return s.st.purchases.limitUses() }
 
-// LargestNode returns the most that a NodePool's next node may have of each resource, and cost in micro-dollars an hour.
+// LargestNode returns the maximum of each resource, and of the price in micro-dollars per hour, of a NodePool's next node.
 func (s *Standing) LargestNode(p *model.NodePool) (model.Resources, int64) {
 	return limits.LargestNode(p, p.Requirements, p.Types)
 }
 
-// StaticClaim returns the claim that a static NodePool's next node would be launched by; false: there is none.
+// StaticClaim returns the NodeClaim that a static NodePool would create next; false: none.
 func (s *Standing) StaticClaim(p *model.NodePool) (plan.CreateClaim, bool) {
 	return pools.StaticClaim(s.st.View, p, s.st.pol.Solve.MaxTypes, s.st.Decided, plan.Reason{})
 }
 
-// CountReplicas returns how many claims a static NodePool has that are not being deleted.
+// CountReplicas returns the number of a static NodePool's NodeClaims that are not being deleted.
 func (s *Standing) CountReplicas(p *model.NodePool) (n int64) {
 	for _, c := range s.st.Snapshot.Claims {
 		if c.Pool == p.Name && c.Deleting.IsZero() {
@@ -186,12 +186,12 @@ func (s *Standing) CountReplicas(p *model.NodePool) (n int64) {
 	return n
 }
 
-// StaticSurplus returns the claims above spec.replicas of a static NodePool, which the next step deletes.
+// StaticSurplus returns the NodeClaims of a static NodePool above spec.replicas, which the next step deletes.
 func (s *Standing) StaticSurplus(p *model.NodePool) []*model.Claim {
 	return pools.Surplus(s.st.View, pools.StaticIn{IsStaying: s.st.isStaying, CandidateOf: s.st.candidates.ofClaim, HavePlaces: s.st.search.placesAsked()}, p)
 }
 
-// StaticRefusal returns why a static NodePool can't launch one more node next to those it has; an empty code: it can.
+// StaticRefusal returns why a static NodePool cannot launch one more node; an empty code: it can.
 func (s *Standing) StaticRefusal(p *model.NodePool) plan.Reason {
 	return s.st.purchases.staticRefusal(p)
 }
@@ -203,13 +203,13 @@ func (s *Standing) TerminateFirst(u *disrupt.Candidate, cause plan.Code) (is boo
 	return m != nil || wait.Code != "", wait
 }
 
-// Candidates returns the machines as disruption looks at them, by node name.
+// Candidates returns the disruption candidates, by node name.
 func (s *Standing) Candidates() []*disrupt.Candidate { return s.st.candidates.all }
 
-// CandidateOn returns the candidate on a node, by name; nil: there is none.
+// CandidateOn returns the candidate of a node; nil if there is none.
 func (s *Standing) CandidateOn(node string) *disrupt.Candidate { return s.st.candidates.onNode(node) }
 
-// DriftWith returns the machines that have not drifted and will have with the NodePools of another Snapshot, by node name.
+// DriftWith returns the nodes that have not drifted, but would with the NodePools of another Snapshot, by node name.
 func (s *Standing) DriftWith(of *model.Snapshot) (out []*disrupt.Candidate) {
 	pools := make(map[string]*model.NodePool, len(of.Pools))
 	for _, p := range of.Pools {
@@ -231,21 +231,21 @@ func (s *Standing) DriftWith(of *model.Snapshot) (out []*disrupt.Candidate) {
 	return out
 }
 
-// Eligibility returns the rules that say which candidates may go.
+// Eligibility returns the rules for the disruption of candidates.
 func (s *Standing) Eligibility() *disrupt.Eligibility { return s.st.candidates.guard }
 
-// DriftRest returns how long a NodePool and its node class must not have changed before its nodes are replaced for drift; 0 if
-// they are replaced at once.
+// DriftRest returns how long a NodePool and its node class must be unchanged before drifted nodes are replaced; 0: they are
+// replaced at once.
 func (s *Standing) DriftRest(p *model.NodePool) time.Duration {
 	return s.st.driftBackOff.mem.pools[p.UID].rest()
 }
 
-// NodeCount returns how many nodes a NodePool has for its disruption budgets.
+// NodeCount returns the node counts of a NodePool for its disruption budgets.
 func (s *Standing) NodeCount(pool string) disrupt.NodeCount {
 	return s.st.candidates.budgetCounts[pool]
 }
 
-// BudgetLeft returns how many more nodes of a NodePool its budgets allow to go for a cause, and the budget that says so.
+// BudgetLeft returns how many more nodes of a NodePool its budgets allow to disrupt for a cause, and the budget that applies.
 func (s *Standing) BudgetLeft(p *model.NodePool, cause plan.Code) (int64, plan.Reason) {
 	return s.st.candidates.budgetLeft(p, cause)
 }
@@ -255,19 +255,18 @@ func (s *Standing) BudgetLeftFor(u *disrupt.Candidate, cause plan.Code) (int64, 
 	return s.st.candidates.budgetLeftFor(u, cause)
 }
 
-// SearchInput returns what disruption searches in, without candidates.
+// SearchInput returns the input of a consolidation search, without candidates.
 func (s *Standing) SearchInput() *disrupt.Input {
 	in, _ := s.st.search.input(true)
 	return in
 }
 
-// BackOff returns the back-off that a candidate is in; false: it is in none.
+// BackOff returns the current back-off of a candidate; false: none.
 func (s *Standing) BackOff(u *disrupt.Candidate) (disruption.BackOff, bool) {
 	return s.st.backOffs.Holds(u)
 }
 
-// Interruption returns what the cloud has said of a claim's machine that it takes away, and when it will be gone; false:
-// it does not take it away.
+// Interruption returns the interruption notice of a NodeClaim's instance, and when it is terminated; false: none.
 func (s *Standing) Interruption(c *model.Claim) (notice cluster.Notice, deadline time.Time, announced bool) {
 	x := s.st.Interruptions[c.Name]
 	if x == nil {
@@ -281,12 +280,12 @@ func (s *Standing) WaitsFor(u *disrupt.Candidate, p *model.Pod) (until time.Time
 	return s.st.candidates.endOfWait(u, p.Deleting), s.st.candidates.isWaitingFor(u, p.Deleting)
 }
 
-// ForcedExpiry returns when a claim that expires, and whose node is initialized, is deleted though its node has not been replaced.
+// ForcedExpiry returns when an expired NodeClaim with an initialized node is deleted even if its node has not been replaced.
 func (s *Standing) ForcedExpiry(c *model.Claim) time.Time {
 	return c.Created.Add(c.ExpireAfter).Add(s.st.pol.Lifecycle.ExpireGrace)
 }
 
-// Health returns what is wrong with a claim's node, and when it counts as broken; an empty code: nothing is wrong.
+// Health returns the problem of a NodeClaim's node, and when it counts as broken; an empty code: none.
 func (s *Standing) Health(c *model.Claim) (cause plan.Reason, due time.Time) {
 	x := s.st.health.Of(c)
 	return x.Cause, x.Due
@@ -297,7 +296,7 @@ func (s *Standing) RepairRefusal(pool string) (plan.Reason, bool) {
 	return s.st.health.RepairRefusal(pool)
 }
 
-// LifecycleInput returns what a claim's next step depends on; false: the claim is another provider's.
+// LifecycleInput returns the input of a NodeClaim's next step; false: it belongs to another provider.
 func (s *Standing) LifecycleInput(c *model.Claim) (lifecycle.Input, bool) {
 	if s.st.isForeign(c) {
 		return lifecycle.Input{}, false
@@ -309,27 +308,27 @@ func (s *Standing) LifecycleInput(c *model.Claim) (lifecycle.Input, bool) {
 // EvictionsAllowed returns how many more pods may be evicted now.
 func (s *Standing) EvictionsAllowed() int { return s.st.evictions.Allowed(s.st.pol.pace()) }
 
-// IsEvicting reports whether the eviction of a pod, by uid, has begun.
+// IsEvicting reports whether the eviction of a pod, by UID, has started.
 func (s *Standing) IsEvicting(uid string) bool {
 	return s.st.evictions.HasBegun(uid)
 }
 
-// Rollout returns how a pod leaves its node by a restart of its Deployment; false: it does not.
+// Rollout returns how a pod is replaced by a restart of its Deployment; false: it is not.
 func (s *Standing) Rollout(p *model.Pod, pool *model.NodePool) (lifecycle.Rollout, bool) {
 	return s.st.rollouts.For(p, pool)
 }
 
-// Command is a disruption command under way.
+// Command is a running disruption command.
 type Command struct {
 	ID           plan.CommandID
 	Cause        plan.Code
 	Since        time.Time
-	Candidates   []*model.Claim // that are not being deleted yet
+	Candidates   []*model.Claim // candidates that are not being deleted yet
 	Replacements []*model.Claim
-	Aborting     plan.Reason // its code and OfAborted.Said say why it is taken back; an empty code: it goes on
+	Aborting     plan.Reason // its code and OfAborted.Said are why it is being cancelled; an empty code: it continues
 }
 
-// Command returns a disruption command under way, by id; false: there is none.
+// Command returns a running disruption command by ID; false if there is none.
 func (s *Standing) Command(id plan.CommandID) (Command, bool) {
 	m := s.st.commands.ByID[id]
 	if m == nil {

@@ -23,23 +23,23 @@ const mostUnhealthy = 20
 // rankAge is the time for which a broken node must wait to be as urgent as one of the next higher priority that has just broken.
 const rankAge = 30 * time.Minute
 
-// RepairPolicy says that a node whose condition has had this status for this long is broken, and how long the drain of such a
-// node waits for its pods; 0: not at all. The provider states them.
+// RepairPolicy defines that a node is broken if a condition has this status for this long, and how long its drain waits for
+// pods; 0: not at all. The provider defines the policies.
 type RepairPolicy struct {
 	Condition, Status string
-	Reason            *regexp.Regexp // of the condition; nil: a reason that matches no other policy of the condition and status
+	Reason            *regexp.Regexp // reason of the condition; nil: any reason that matches no other policy of this condition and status
 	After, Drain      time.Duration
-	Priority          int  // which of several broken nodes is repaired first: the higher
-	Reboot            bool // it is rebooted, unless a reboot has failed, and not replaced
+	Priority          int  // nodes with higher priority are repaired first
+	Reboot            bool // reboot instead of replace, unless a reboot has failed
 }
 
-// HealthIn is what tells which nodes are broken.
+// HealthIn is the input of ReadHealth.
 type HealthIn struct {
 	Repair   []RepairPolicy // none: no node is
 	NoRepair bool           // only those of node groups are, whose options say when
 }
 
-// Health is which nodes are unhealthy. The zero value knows of none.
+// Health contains the unhealthy nodes. The zero value contains none.
 type Health struct {
 	byClaim map[string]Ailment     // by claim name
 	byPool  map[string]*poolHealth // by pool name
@@ -48,8 +48,8 @@ type Health struct {
 // poolHealth counts the nodes of a pool that may be repaired.
 type poolHealth struct{ nodes, unhealthy int }
 
-// Ailment is what is wrong with a node, when it counts as broken, and how long its drain then waits for its pods. An empty
-// code: nothing is wrong.
+// Ailment is the problem of a node, when the node counts as broken, and how long its drain then waits for pods. An empty
+// code: none.
 type Ailment struct {
 	Cause  plan.Reason
 	Due    time.Time
@@ -183,10 +183,10 @@ func (in *HealthIn) matchesOf(claim *model.Claim, n *model.Node, pool *model.Nod
 // CountsForRepair reports whether a claim's node is one of those of its NodePool that may be repaired.
 func CountsForRepair(c *model.Claim) bool { return c.Is(lifecycle.Registered) }
 
-// Of returns what is wrong with a claim's node.
+// Of returns the problem of a NodeClaim's node.
 func (h *Health) Of(c *model.Claim) Ailment { return h.byClaim[c.Name] }
 
-// IsBroken reports whether a claim's node counts as broken at an instant.
+// IsBroken reports whether a NodeClaim's node counts as broken at a time.
 func (h *Health) IsBroken(c *model.Claim, now time.Time) bool {
 	s := h.Of(c)
 	return s.Cause.Code != "" && !now.Before(s.Due)
@@ -228,7 +228,7 @@ func (h *Health) BoundDrain(c *model.Claim, now time.Time) plan.UpdateClaim {
 	return plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: now.Add(s.Drain).UTC().Format(time.RFC3339)}, Why: s.Cause}
 }
 
-// RepairIn is what the repairs that are not disruption commands depend on.
+// RepairIn is the input of repairs that are not disruption commands.
 type RepairIn struct {
 	plan.Begun
 	Health *Health

@@ -13,8 +13,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Disagreements are nodes that hold a pod by every check made here and that kube-scheduler, or verify, has not
-// let it go to.
+// Disagreements are nodes that pass all checks for a pod, but that kube-scheduler or verify rejected.
 type Disagreements struct {
 	*cluster.View
 	after, retry time.Duration
@@ -32,10 +31,10 @@ func NewDisagreements(v *cluster.View, after, retry time.Duration, mem Disagreem
 	return &Disagreements{View: v, after: after, retry: retry, mem: mem}
 }
 
-// Result returns what to remember.
+// Result returns what the next step remembers.
 func (sd *Disagreements) Result() DisagreementMemory { return sd.mem }
 
-// CloseNode closes a node, by name, to a pod, by uid, because verify is against binding it there, and says why.
+// CloseNode closes a node, by name, to a pod, by UID, because verify rejected the binding for this reason.
 func (sd *Disagreements) CloseNode(pod, node string, why plan.Reason) {
 	m := sd.mem.byPod[pod]
 	if m.since.IsZero() {
@@ -50,8 +49,7 @@ func (sd *Disagreements) CloseNode(pod, node string, why plan.Reason) {
 	sd.mem.byPod = next
 }
 
-// IsBarred reports whether a pod may not go to a node: kube-scheduler would not use it for the pod, or verify is against
-// binding it there.
+// IsBarred reports whether a node is closed to a pod, because kube-scheduler did not use it or verify rejected the binding.
 func (sd *Disagreements) IsBarred(p *model.Pod, n *model.Node) bool {
 	return n != nil && slices.Contains(sd.mem.byPod[p.UID].nodes, n.Name)
 }
@@ -139,16 +137,15 @@ func (sd *Disagreements) WhyRefused(p *model.Pod) (why plan.Reason, until time.T
 	return why, m.since.Add(sd.retry), refused
 }
 
-// HasLeftNodes reports whether standing nodes are closed to a pod, because kube-scheduler has not used them for it or verify is
-// against binding it there.
+// HasLeftNodes reports whether existing nodes are closed to a pod.
 func (sd *Disagreements) HasLeftNodes(p *model.Pod) bool { return len(sd.of(p).nodes) > 0 }
 
-// WhyNotBound returns why verify is against binding a pod to the last node that it was to be bound to; an empty code: it is not.
+// WhyNotBound returns why verify rejected the last binding of a pod; an empty code: it did not.
 func (sd *Disagreements) WhyNotBound(p *model.Pod) plan.Reason {
 	return sd.mem.byPod[p.UID].why
 }
 
-// Placement is the standing node on which a pod is expected, and since when it is.
+// Placement is the existing node on which a pod is expected, and since when.
 type Placement struct {
 	Node  string
 	Since time.Time

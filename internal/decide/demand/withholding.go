@@ -14,11 +14,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// Withheld is a part of the demand that is left out of a plan, because verify refused what was planned for it or
-// deciding on it failed. That is a fault of Dovetail, which must not keep anything else waiting.
+// Withheld is a part of the demand that is left out of a plan, because verify rejected its plan or its evaluation failed.
+// Such a bug in Dovetail must not delay the rest.
 type Withheld struct {
-	Pods []*model.Pod // no node is planned for them
-	Pool string       // nothing is launched from it; empty: no NodePool
+	Pods []*model.Pod // pods without a planned node
+	Pool string       // NodePool that launches nothing; empty: none
 	Why  plan.Reason
 }
 
@@ -115,13 +115,13 @@ func (wh *Withholding) withhold(parts map[string]withheldPart, name string, why 
 	parts[name] = withheldPart{Why: why, Until: until, Times: was.Times + 1}
 }
 
-// OfPod returns what a pod is withheld for, false if it is not.
+// OfPod returns why a pod is withheld; false if it is not.
 func (wh *Withholding) OfPod(p *model.Pod) (withheldPart, bool) {
 	x, ok := wh.mem.pods[p.UID]
 	return x, ok && wh.Now.Before(x.Until)
 }
 
-// OfPool returns what a NodePool is withheld for, false if it is not.
+// OfPool returns why a NodePool is withheld; false if it is not.
 func (wh *Withholding) OfPool(name string) (withheldPart, bool) {
 	x, ok := wh.mem.pools[name]
 	return x, ok && wh.Now.Before(x.Until)
@@ -142,10 +142,10 @@ func (wh *Withholding) SplitPods(pods []*model.Pod) (planned []*model.Pod, refus
 	return planned, refused
 }
 
-// IsDue reports whether something that was withheld is tried again in this step.
+// IsDue reports whether a withheld part is tried again in this step.
 func (wh *Withholding) IsDue() bool { return wh.due }
 
-// Close returns a NodePool as the solver is given it: one that is withheld is not ready.
+// Close returns a NodePool in the form of the solver: not Ready if it is withheld.
 func (wh *Withholding) Close(p *model.NodePool) *model.NodePool {
 	x, ok := wh.OfPool(p.Name)
 	if !ok || !p.Ready {

@@ -26,12 +26,12 @@ import (
 // taintCordoned is the taint of spec.unschedulable.
 var taintCordoned = model.Taint{Key: "node.kubernetes.io/unschedulable", Effect: model.NoSchedule}
 
-// In is what AdmitPods is given.
+// In is the input of AdmitPods.
 type In struct {
 	Policy
-	Reservations []*cluster.Reservation // by the names of their claims
-	Actions      []plan.Action          // that this step has decided on
-	Closed       Closed                 // which of the reservations' nodes are closed
+	Reservations []*cluster.Reservation // by NodeClaim name
+	Actions      []plan.Action          // actions that this step has planned
+	Closed       Closed                 // the reservations whose nodes are closed
 	SchedulerLag time.Duration          // see lifecycle.Policy
 	BindingDelay time.Duration          // see lifecycle.Policy
 }

@@ -109,17 +109,17 @@ func SpreadRefusal(pool string, pods []*model.Pod) plan.Reason {
 	return plan.Reason{}
 }
 
-// Mode says how pods come onto the nodes that were launched for them.
+// Mode defines how pods are placed on the nodes launched for them.
 type Mode string
 
 // The modes of landing.
 const (
-	Bind     Mode = "bind"     // Dovetail binds them as soon as the node can take them, and kube-scheduler those that only it can place
-	Tolerate Mode = "tolerate" // they are let in with a toleration of the node's reservation, and kube-scheduler binds them
-	Off      Mode = "off"      // nodes are not reserved: kube-scheduler binds what it likes
+	Bind     Mode = "bind"     // Dovetail binds them when the node is ready, except pods that only kube-scheduler can place
+	Tolerate Mode = "tolerate" // they get a toleration for the reservation, and kube-scheduler binds them
+	Off      Mode = "off"      // nodes are not reserved: kube-scheduler places all pods
 )
 
-// Policy is how pods land.
+// Policy configures landing.
 type Policy struct {
 	Mode       Mode
 	Schedulers []string // by spec.schedulerName: schedulers whose pods Dovetail may bind

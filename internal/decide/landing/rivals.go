@@ -12,13 +12,14 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Contest is why kube-scheduler alone binds pods to a reserved node: if Dovetail did so too, the two could overfill it.
+// Contest is why only kube-scheduler binds pods to a reserved node: with Dovetail binding too, both together could overfill
+// it.
 type Contest string
 
 // The kinds of Contest.
 const (
 	Uncontested  Contest = ""
-	ByTolerant   Contest = "tolerant"    // the reservation does not keep some pods off the node
+	ByTolerant   Contest = "tolerant"    // the reservation does not repel some pods
 	ByUnseenBind Contest = "unseen bind" // kube-scheduler may have chosen the node for pods before it was reserved
 )
 
@@ -133,7 +134,7 @@ func NewHolds(v *cluster.View, in In) func(*cluster.Reservation) (holds bool, un
 	}
 }
 
-// ContestOf returns why all pods of a reservation are left to kube-scheduler, as things are now.
+// ContestOf returns why all pods of a reservation are currently left to kube-scheduler.
 func ContestOf(v *cluster.View, in In, h *cluster.Reservation) Contest {
 	why, _ := in.contestOf(h, findRivals(v), v.Now)
 	return why

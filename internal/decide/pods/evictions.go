@@ -13,19 +13,19 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Evictions are the pods that were asked to go and have not, or have just now.
+// Evictions are the evicted pods that still exist, or have just been deleted.
 type Evictions struct {
 	*cluster.View
 	mem  EvictionMemory
 	pods *Table
 }
 
-// EvictionMemory is what Evictions remember from step to step.
+// EvictionMemory is what Evictions remembers from step to step.
 type EvictionMemory struct {
 	byPod map[string]eviction // by uid
 }
 
-// HasBegun reports whether the eviction of a pod, by uid, has begun.
+// HasBegun reports whether the eviction of a pod, by UID, has started.
 func (ev *Evictions) HasBegun(uid string) bool {
 	_, begun := ev.mem.byPod[uid]
 	return begun

@@ -11,22 +11,22 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Gang is a gang with pending or leaving pods, and how its pods stand.
+// Gang is a gang with pending or leaving pods, and the state of its pods.
 type Gang struct {
 	model.Gang
-	Priority int32     // the highest of its pods
-	Created  time.Time // its oldest pod
+	Priority int32     // maximum priority of its pods
+	Created  time.Time // creation time of its oldest pod
 
-	There   int // pods that exist and are not gated or on their way out, and those that have succeeded
-	Settled int // of them those that need no place: on a node that they stay on, nominated, or succeeded
+	There   int // existing pods that are not gated and not being removed, and succeeded pods
+	Settled int // those of them that need no node: staying on a node, nominated, or succeeded
 
 	refused bool // kube-scheduler has refused a pod of it that is still pending
 }
 
-// IsComplete reports whether so many pods exist that places are looked for.
+// IsComplete reports whether enough pods exist to place the gang.
 func (g *Gang) IsComplete() bool { return g.Staged || g.There >= g.Least }
 
-// Minimum returns how many of its pods must have a place.
+// Minimum returns the minimum number of its pods that must be placed.
 func (g *Gang) Minimum() int {
 	if g.Staged {
 		return min(g.Least, g.There)
@@ -94,7 +94,7 @@ func findGangs(v *cluster.View, leaving []*model.Pod) map[string]*Gang {
 	return gangs
 }
 
-// GangOf returns the gang of a pod; nil: it has none, or none that waits for anything.
+// GangOf returns the gang of a pod; nil if it has none, or one that waits for nothing.
 func (pt *Table) GangOf(p *model.Pod) *Gang {
 	if !p.HasGang() {
 		return nil

@@ -16,10 +16,10 @@ import (
 // machine, and none that waits for it runs. So only so many evictions are under way at a time as it binds in a second
 // or two, however many nodes are drained; the other pods run on until it is their turn.
 
-// Pace is how many pods go at a time.
+// Pace limits the number of pods that are evicted at a time.
 type Pace struct {
-	Concurrency int // pods that may be evicted and not bound again at a time
-	Retries     int // pods that did not go when evicted before, and are evicted again in one step
+	Concurrency int // maximum number of evicted pods that are not bound again
+	Retries     int // maximum number of evictions per step that are retried
 }
 
 const (

@@ -18,7 +18,7 @@ import (
 // roll was begun is written in the Deployment's template, and a pod that is older than it bears another value: nothing
 // else is remembered.
 
-// Rollouts finds the pods whose successor comes before they go.
+// Rollouts determines the pods that are replaced before they are evicted.
 type Rollouts struct {
 	*cluster.View
 	notice time.Duration // how long an interrupted machine stays after its cloud's notice
@@ -31,7 +31,7 @@ func NewRollouts(v *cluster.View, notice time.Duration) *Rollouts {
 	return &Rollouts{View: v, notice: notice}
 }
 
-// For returns how a pod leaves a machine of a pool. It is false where nothing but an eviction is asked for.
+// For returns how a pod is replaced before it leaves a node of a pool; false if it is just evicted.
 func (ro *Rollouts) For(p *model.Pod, pool *model.NodePool) (lifecycle.Rollout, bool) {
 	if !p.IsWorkload() || p.Terminal {
 		return lifecycle.Rollout{}, false
@@ -77,7 +77,7 @@ func (ro *Rollouts) For(p *model.Pod, pool *model.NodePool) (lifecycle.Rollout, 
 	return lifecycle.Rollout{Deployment: d, Begun: d.Rolling || p.RestartedAt != d.RestartedAt}, true
 }
 
-// SuccessorComesFirst reports whether a pod's successor will be there before it goes.
+// SuccessorComesFirst reports whether a pod is replaced before it is evicted.
 func (ro *Rollouts) SuccessorComesFirst(p *model.Pod) bool {
 	if p.Deployment == "" || len(ro.Snapshot.Deployments) == 0 {
 		return false
@@ -92,7 +92,7 @@ func (ro *Rollouts) SuccessorComesFirst(p *model.Pod) bool {
 	return ok && r.Refused.Code == ""
 }
 
-// OfClaim returns how the pods of a claim's nodes leave, by uid.
+// OfClaim returns how the pods of a NodeClaim's nodes are replaced, by UID.
 func (ro *Rollouts) OfClaim(c *model.Claim, nodes []*model.Node) map[string]lifecycle.Rollout {
 	var out map[string]lifecycle.Rollout
 	for _, n := range nodes {

@@ -15,12 +15,12 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// SlotIn is what decides which pods get the slots of reservations.
+// SlotIn is the input of the assignment of slots to pods.
 type SlotIn struct {
 	Table        *Table
 	Reservations *Reservations
 	Anticipated  []*model.Pod
-	IsBarred     func(*model.Pod, *model.Node) bool // whether a pod must not be bound to a node
+	IsBarred     func(*model.Pod, *model.Node) bool // reports whether a pod must not be bound to a node
 	MayBind      func(*model.Pod) bool              // whether Dovetail may bind a pod
 	Binds        bool                               // whether Dovetail binds pods to the nodes launched for them
 	Grace        time.Duration                      // a slot on a usable node for which no pod is left is kept this long for a successor
@@ -33,17 +33,17 @@ type Slots struct {
 	mem SlotMemory
 	out plan.Part
 
-	Covered map[string]bool // by uid: pods that have a slot
+	Covered map[string]bool // UIDs of pods with a slot
 }
 
-// SlotMemory is what Slots remember from step to step.
+// SlotMemory is what Slots remembers from step to step.
 type SlotMemory struct {
 	awaited         map[string]bool      // by claim: pods were to come to it at the last step
 	emptySlotsSince map[string]time.Time // by claim: since when it has slots that no pod is left for
 	placed          map[string]bool      // by uid: pods that had a slot, or were placed on a new node, at the last step
 }
 
-// AssignSlots hands the slots of all reservations to pods, and gives up those for which no pod is left.
+// AssignSlots assigns the slots of all reservations to pods, and releases slots without a pod.
 func AssignSlots(v *cluster.View, in SlotIn, mem SlotMemory) (*Slots, plan.Part, SlotMemory) {
 	sa := &Slots{View: v, SlotIn: in, mem: mem, Covered: map[string]bool{}}
 	sa.assign()
@@ -357,7 +357,7 @@ func (sa *Slots) WithoutMachine() (out []*model.Pod, until time.Time) {
 	return out, until
 }
 
-// Movable returns the pods with slots on a claim that are pending, that nobody binds now, and that are placed each by itself.
+// Movable returns the pending pods with slots on a NodeClaim that are not being bound, and are placed individually.
 func (sa *Slots) Movable(h *cluster.Reservation) (out []*model.Pod) {
 	for _, p := range h.Pods {
 		if p.Node == "" && p.Binding == "" && !p.Expected && !p.IsPlacedTogether() {
@@ -367,7 +367,7 @@ func (sa *Slots) Movable(h *cluster.Reservation) (out []*model.Pod) {
 	return out
 }
 
-// Release takes pods out of their slots on a claim.
+// Release removes pods from their slots on a NodeClaim.
 func (sa *Slots) Release(h *cluster.Reservation, pods []*model.Pod) {
 	for _, p := range pods {
 		k := sa.SlotKeyOf(p)

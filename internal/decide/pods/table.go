@@ -14,14 +14,14 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// In is what decides in which class a pod is.
+// In is the input of the classification of pods.
 type In struct {
 	Commands      *cluster.Commands
 	Rollouts      *Rollouts
 	LaunchDue     func(*model.Pod) time.Time // when the rules of node groups let nodes be launched for a pod
-	SchedulerWait time.Duration              // how long kube-scheduler has to look at a new pod
+	SchedulerWait time.Duration              // how long to wait for kube-scheduler's result for a new pod
 	MinDrain      time.Duration              // of the lifecycle's Policy
-	Unseen        bool                       // pods that kube-scheduler has not looked at yet count as refused
+	Unseen        bool                       // pods that kube-scheduler has not considered yet count as unschedulable
 }
 
 // Table says of each pod which of these classes it is in; a stage asks for a class by its name.
@@ -133,7 +133,7 @@ func (pt *Table) needsPlace(p *model.Pod, unseen bool) (bool, time.Time) {
 	return true, time.Time{}
 }
 
-// IsUnseen reports whether a pending pod is demand only if pods that kube-scheduler has not looked at yet are.
+// IsUnseen reports whether a pending pod is demand only if pods that kube-scheduler has not considered count.
 func (pt *Table) IsUnseen(p *model.Pod) bool {
 	if pt.awaitsPods(p) {
 		return false
@@ -155,8 +155,7 @@ func (pt *Table) mayLaunchFor(p *model.Pod) (bool, time.Time) {
 	return true, time.Time{}
 }
 
-// Leaving returns the pods of nodes being drained, or about to be taken away, that will have a successor somewhere
-// else.
+// Leaving returns the pods of nodes that are being drained, or will be removed, that will be recreated elsewhere.
 func (pt *Table) Leaving() []*model.Pod { return pt.leaving }
 
 func (pt *Table) findLeaving() (out []*model.Pod) {
@@ -194,7 +193,7 @@ func (pt *Table) withReplacements() []*model.Pod {
 	return out
 }
 
-// ToReplace returns the pods on a command's candidates that need slots; none where it has neither replacements nor
+// ToReplace returns the pods on a command's candidates that need slots; none if the command has neither replacements nor
 // hosts.
 func (pt *Table) ToReplace(m *cluster.Command) []*model.Pod {
 	if len(m.Replacements)+len(m.HostedOn) == 0 {
@@ -203,7 +202,7 @@ func (pt *Table) ToReplace(m *cluster.Command) []*model.Pod {
 	return pt.Evicted(m)
 }
 
-// Evicted returns the pods on a command's candidates that are to be rescheduled.
+// Evicted returns the pods on a command's candidates that must be rescheduled.
 func (pt *Table) Evicted(m *cluster.Command) (out []*model.Pod) {
 	for _, c := range m.Candidates {
 		if n := pt.NodeFor(c); n != nil {
@@ -217,7 +216,7 @@ func (pt *Table) Evicted(m *cluster.Command) (out []*model.Pod) {
 	return out
 }
 
-// ToReschedule returns the pods on candidates of commands under way that are not being deleted yet.
+// ToReschedule returns the pods on candidates of running commands that are not being deleted yet.
 func (pt *Table) ToReschedule() []*model.Pod {
 	var out []*model.Pod
 	for _, id := range pt.Commands.IDs() {
@@ -232,7 +231,7 @@ type classOwner struct {
 	owner string
 }
 
-// WhyNotDemand returns why a pending pod is no demand.
+// WhyNotDemand returns why a pending pod is not demand.
 func (pt *Table) WhyNotDemand(p *model.Pod) plan.Reason {
 	if pt.awaitsPods(p) && !p.Gated && p.Nominated == "" {
 		return gangIncomplete(pt.GangOf(p))

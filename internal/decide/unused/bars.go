@@ -24,7 +24,7 @@ const (
 	barred           // not until some time, or until what came of another launch is known
 )
 
-// Bars tell what keeps nodes from being launched, by what is counted.
+// Bars contains what prevents launches, by count.
 type Bars struct {
 	rd        *reader
 	counts    *siteCounts
@@ -108,18 +108,18 @@ func (ba *Bars) Pools(pools []solve.Pool) []solve.Pool {
 	return pools
 }
 
-// IsEmpty reports whether no launch has been counted.
+// IsEmpty reports whether no unused launch has been counted.
 func (ba *Bars) IsEmpty() bool { return len(ba.counts.bySite) == 0 }
 
-// Bar is why no node is launched for a pod, as it is explained.
+// Bar is why no node is launched for a pod, for explanations.
 type Bar struct {
 	plan.Reason
 	Until time.Time   // zero: until the outcome of another launch is known
 	Node  string      // the node of the last launch; empty: it had none
-	Cause plan.Reason // why no pod came to node
+	Cause plan.Reason // why no pod ran on Node
 }
 
-// On returns what keeps a pool, by name, from launching a node for a pod, in the order of templates, pools and node groups.
+// On returns what prevents a NodePool from launching a node for a pod, in the order of templates, pools and node groups.
 func (ba *Bars) On(p *model.Pod, pool string) (out []Bar) {
 	t := ba.templates.of(p.Class)
 	for _, k := range ba.counts.sorted() {
@@ -137,7 +137,7 @@ func (ba *Bars) On(p *model.Pod, pool string) (out []Bar) {
 	return out
 }
 
-// OnStatic returns what keeps a NodePool with a fixed number of nodes from launching one; false: nothing.
+// OnStatic returns what prevents a static NodePool from launching a node; false: nothing.
 func (ba *Bars) OnStatic(p *model.NodePool) (Bar, bool) {
 	t := templateOfKey(cluster.SlotKey{Class: staticClass, Owner: p.UID})
 	for _, k := range ba.counts.sorted() {

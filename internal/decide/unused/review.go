@@ -16,20 +16,20 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// Launch is an unused launch, as it is counted.
+// Launch is an unused launch.
 type Launch struct {
 	Claim, Group string
 	Pool         *model.NodePool
-	Owner        string      // whom it was for, for people
+	Owner        string      // display name of the owner of its pods
 	Pod          *model.Pod  // one of the pods that it was for; nil: it was for no pod, or for a CapacityBuffer
-	Cause        plan.Reason // the likeliest
-	Why          plan.Reason // what pods are told
-	Micro        int64       // what it has cost so far, micro-dollars
-	Times        int         // waves of unused launches there for these pods, with this one
+	Cause        plan.Reason // the most likely cause
+	Why          plan.Reason // message for the pods
+	Micro        int64       // cost so far, in micro-dollars
+	Times        int         // number of waves of unused launches there for these pods, including this one
 	Until        time.Time   // nothing is launched there for these pods until then; zero: other places are tried first
 }
 
-// Cost is what an unused launch has cost beyond what was told of it: its node has stood until now.
+// Cost is the additional cost of an unused launch since it was last reported, because its node still exists.
 type Cost struct {
 	Pool  string
 	Micro int64 // micro-dollars
@@ -254,7 +254,7 @@ func (ul *Launches) Wake(waiting []plan.PodDecision) {
 	ul.out.WakeAt(ul.mem.retryAt)
 }
 
-// AreDue reports whether pods that were kept from a launch are to be decided on again, and when they will be.
+// AreDue reports whether pods without a launch are to be evaluated again now, and otherwise when.
 func (ul *Launches) AreDue() (bool, time.Time) {
 	if ul.mem.retryAt.IsZero() {
 		return false, time.Time{}
