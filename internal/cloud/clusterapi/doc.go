@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package clusterapi implements nodegroups.Server for one Cluster API cluster: its node groups are the
-// MachineDeployments, MachineSets, and MachinePools with Machines, in the API of the management cluster.
+// Package clusterapi implements nodegroups.Server for one Cluster API cluster. Its node groups are the scalable objects
+// (MachineDeployment, MachineSet, and MachinePool with Machines) in the API of the management cluster.
 //
 // A scale-up is one write of spec.replicas. A scale-down removes selected Machines only: each gets the annotation
 // cluster.x-k8s.io/delete-machine, then one write lowers spec.replicas and records the removed Machines in the
