@@ -612,8 +612,8 @@ func TestSecureServing(t *testing.T) {
 // TestRefused: a value that can't be is refused, and the message names it.
 func TestRefused(t *testing.T) {
 	for set, want := range map[string]string{
-		"settings.clusterName=":                 "settings.clusterName: the name of the EKS cluster is needed for cloud aws",
-		"cloud=kwok":                            "machines: the address of the simulated cloud is needed",
+		"settings.clusterName=":                 "settings.clusterName: required with cloud: aws; set the name of the EKS cluster",
+		"cloud=kwok":                            "machines: required with cloud: kwok; set the URL of the simulated cloud",
 		"cloud=gcp":                             "at '/cloud'",
 		"settings.clusterNmae=x":                "'clusterNmae' not allowed",
 		"replica=3":                             "'replica' not allowed",
@@ -633,8 +633,8 @@ func TestRefused(t *testing.T) {
 		"serviceAccount.name=":                  "at '/serviceAccount/name'",
 		"landing=sometimes":                     "at '/landing'",
 		"prometheusURL=prometheus:9090":         "at '/prometheusURL'",
-		"cloud=externalgrpc":                    "externalgrpcSecret: the Secret with the configuration is needed for cloud externalgrpc",
-		"cloud=clusterapi":                      "clusterAPI.cluster: NAMESPACE/NAME of the Cluster object is needed for cloud clusterapi",
+		"cloud=externalgrpc":                    "externalgrpcSecret: required with cloud: externalgrpc; set the name of the Secret",
+		"cloud=clusterapi":                      "clusterAPI.cluster: required with cloud: clusterapi; set NAMESPACE/NAME of the Cluster object",
 		"clusterAPI.cluster=workload":           "at '/clusterAPI/cluster'",
 		"priceConfigMap=My_Prices":              "at '/priceConfigMap'",
 		"landing=true":                          "at '/landing'",
@@ -644,7 +644,7 @@ func TestRefused(t *testing.T) {
 		"secureServing.port=0":                  "at '/secureServing/port'",
 		"secureServing.tlsSecret=Not_A_Name":    "at '/secureServing/tlsSecret'",
 		"exactLanding=maybe":                    "at '/exactLanding'",
-		"exactLanding=false,landing=tolerate":   "exactLanding: false and landing: tolerate contradict each other. Remove exactLanding, which is deprecated.",
+		"exactLanding=false,landing=tolerate":   "exactLanding: false conflicts with landing: tolerate; remove exactLanding, which is deprecated",
 	} {
 		t.Run(set, func(t *testing.T) {
 			t.Parallel()

@@ -164,8 +164,8 @@ spec:
 		}
 	}
 	for what, x := range map[string]struct{ meta, target, says string }{
-		"without the pod's uid": {"", node, "dovetail must give the pod's uid"},
-		"with an empty uid":     {`,"uid":""`, node, "dovetail must give the pod's uid"},
+		"without the pod's uid": {"", node, "dovetail must set the UID of the pod"},
+		"with an empty uid":     {`,"uid":""`, node, "dovetail must set the UID of the pod"},
 		"with a label":          {uid + `,"labels":{"app":"other"}`, node, "may not set labels or annotations"},
 		"with an annotation":    {uid + `,"annotations":{"x":"y"}`, node, "may not set labels or annotations"},
 		"to another kind":       {uid, `"kind":"Pod","name":"node-a"`, "target.kind"},   // the API server's own check comes first

@@ -52,14 +52,14 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
 {{- $landing := get .Values "landing" | toString | replace "false" "off" | default "bind" -}}
 {{- if and (hasKey .Values "exactLanding") (not .Values.exactLanding) -}}
 {{- if eq $landing "tolerate" -}}
-{{- fail "exactLanding: false and landing: tolerate contradict each other. Remove exactLanding, which is deprecated." -}}
+{{- fail "exactLanding: false conflicts with landing: tolerate; remove exactLanding, which is deprecated" -}}
 {{- end -}}
 {{- $landing = "off" -}}
 {{- end -}}
 {{- $landing -}}
 {{- end }}
 
-{{/* The volumes, and where they are mounted: those of the values, and the certificate's. */}}
+{{/* Volumes and volume mounts: those of the values, and the certificate. */}}
 {{- define "dovetail.volumes" -}}
 {{- $out := .Values.extraVolumes -}}
 {{- if and .Values.secureServing.enabled .Values.secureServing.tlsSecret -}}
@@ -104,7 +104,7 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
 {{- if $out -}}{{- toYaml $out -}}{{- end -}}
 {{- end }}
 
-{{/* Pod anti-affinity and spread that name no pods are of this Deployment's pods. */}}
+{{/* Pod anti-affinity and spread terms without a selector apply to the pods of this Deployment. */}}
 {{- define "dovetail.affinity" -}}
 {{- $selector := dict "labelSelector" (dict "matchLabels" (include "dovetail.selector" . | fromYaml)) -}}
 {{- $affinity := deepCopy .Values.affinity -}}
@@ -128,7 +128,7 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
 {{- toYaml $out -}}
 {{- end }}
 
-{{/* Karpenter's environment names by the settings that are given. */}}
+{{/* Karpenter's environment variables for the settings with a value. */}}
 {{- define "dovetail.environment" -}}
 {{- $s := .Values.settings -}}
 {{- $env := list -}}
@@ -179,7 +179,7 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
 {{- toYaml (concat $env .Values.controller.env) -}}
 {{- end }}
 
-{{/* How node groups are scaled, where there are any. */}}
+{{/* Flags for node groups, if any are configured. */}}
 {{- define "dovetail.groupDefaults" -}}
 {{- $g := .Values.nodeGroups -}}
 {{- $flags := $g.defaults -}}
@@ -194,7 +194,7 @@ The landing mode. A bare off is false in YAML, so false means off. exactLanding 
 {{- end -}}
 {{- end }}
 
-{{/* The ConfigMap that the status of node groups is written to; empty: none. */}}
+{{/* ConfigMap for the status of node groups; empty if disabled. */}}
 {{- define "dovetail.statusConfigMap" -}}
 {{- $g := .Values.nodeGroups -}}
 {{- if $g.statusConfigMap -}}
@@ -204,7 +204,7 @@ cluster-autoscaler-status
 {{- end -}}
 {{- end }}
 
-{{/* What is set and has no counterpart here, a line each. */}}
+{{/* Settings without effect, one per line. */}}
 {{- define "dovetail.unserved" -}}
 {{- $s := .Values.settings -}}
 {{- if $s.eksControlPlane }}
@@ -227,7 +227,7 @@ cluster-autoscaler-status
 {{- end }}
 {{- end }}
 
-{{/* The IAM policy of the controller's role, with what is known filled in and without what is not used. */}}
+{{/* IAM policy of the controller's role, with known values and without unused statements. */}}
 {{- define "dovetail.iamPolicy" -}}
 {{- $queue := .Values.settings.interruptionQueue -}}
 {{- $shift := .Values.settings.enableZonalShift -}}
