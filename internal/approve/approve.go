@@ -16,36 +16,36 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/verify"
 )
 
-// StepFunc is decide.Step, or what stands in for it in a test.
+// StepFunc is decide.Step, or a replacement in tests.
 type StepFunc func(*model.Snapshot, decide.Memory, time.Time, decide.Policy, decide.Request) (decide.Output, decide.Memory)
 
-// VerifyFunc is Verify, or what stands in for it in a test.
+// VerifyFunc is Verify, or a replacement in tests.
 type VerifyFunc func(*model.Snapshot, *decide.Output) Opinion
 
-// Decision is what was decided, and what was left out of it.
+// Decision is a verified decision, and what was dropped from it.
 type Decision struct {
 	Output decide.Output
 	Memory decide.Memory
-	First  decide.Output // before anything was left out
+	First  decide.Output // the decision before anything was dropped
 
-	Refused  []Refused               // what verify refused of what was planned for pods
-	Moves    []RefusedMove           // disruption commands that verify refused
-	Bindings []decide.RefusedBinding // refused by verify; those whose pods were decided on again have no slot any more
+	Refused  []Refused               // parts of the plan for pods that verify rejected
+	Moves    []RefusedMove           // disruption commands that verify rejected
+	Bindings []decide.RefusedBinding // bindings that verify rejected; if their pods were evaluated again, they have no slot any more
 
-	Fault any    // of a panic while deciding; nil: there was none
-	Stack string // where that was
-	// Isolated: the fault is in what was withheld, and everything else was decided on. Else nothing is launched or disrupted.
+	Fault any    // the value of a panic during the decision; nil: none
+	Stack string // stack of the panic
+	// Isolated: the withheld part caused the panic, and the rest was decided. Otherwise nothing is launched or disrupted.
 	Isolated bool
 
-	// GaveUp: no part explains what verify refused, so that nothing is done for pods in this step.
+	// GaveUp: no part explains the violation, so nothing is done for pods in this step.
 	GaveUp bool
 }
 
 // maxRounds is how often a step is decided again without what was refused: the smallest parts twice, then whole NodePools.
 const maxRounds = 4
 
-// Step decides and returns what verify approves of. A step that no part of the demand can be blamed for is decided once more
-// without any (decide.Request.OngoingOnly); a panic in that one is the caller's.
+// Step makes a decision that verify accepts. If no part of the demand explains a failure, the decision is repeated once
+// without demand (decide.Request.OngoingOnly); a panic in that repetition is not recovered.
 func Step(step StepFunc, check VerifyFunc, snap *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy, req decide.Request) Decision {
 	var d Decision
 	run := func(req decide.Request) (decide.Output, decide.Memory, any) {
@@ -125,8 +125,8 @@ func Step(step StepFunc, check VerifyFunc, snap *model.Snapshot, mem decide.Memo
 	return d
 }
 
-// WhatIf is decide.WhatIf of which verify approves. Pods whose plan it refuses are among those refused: all of them if no part of
-// the plan explains what verify has against it, which is also an error.
+// WhatIf is decide.WhatIf with verification. Pods whose plan verify rejects are refused: all pods if no part of the plan
+// explains the violation, which is also an error.
 func WhatIf(snap *model.Snapshot, now time.Time, pol decide.Policy) (decide.Output, error) {
 	return whatIf(decide.WhatIfWithout, snap, now, pol)
 }

@@ -91,8 +91,8 @@ func withheldOf(parts []Refused) (out []demand.Withheld) {
 	return out
 }
 
-// Refused is a part of a plan that is left out, and why.
+// Refused is a dropped part of a plan, and why it was dropped.
 type Refused struct {
 	demand.Withheld
-	Unit string // what it is: pod, nodeclaim, node, class or nodepool; cost: the figures alone; plan: all that is planned for pods
+	Unit string // kind of part: pod, nodeclaim, node, class or nodepool; cost: only the figures; plan: the whole plan for pods
 }

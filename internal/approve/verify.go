@@ -17,24 +17,23 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/verify"
 )
 
-// Opinion is what verify has against a decision. A command that is wrong says nothing against what is launched for pods,
-// nor the other way round.
+// Opinion is the result of a verification. Violations of disruption commands do not affect launches for pods, and vice versa.
 type Opinion struct {
-	Demand     error              // what is placed and launched for pending pods; nil: nothing is wrong
-	Violations []verify.Violation // which it is made of
-	Moves      []RefusedMove      // disruption commands begun that are wrong
-	// Bindings are those that a filter of kube-scheduler is against now. That happens to honest plans, when a node has
-	// changed since its pods were planned on it, so it is no error: the pods are decided on again.
+	Demand     error              // error in placements and launches for pending pods; nil: none
+	Violations []verify.Violation // the violations in Demand
+	Moves      []RefusedMove      // invalid disruption commands of this step
+	// Bindings are bindings that a kube-scheduler filter rejects now. This happens to valid plans if a node changed after its
+	// pods were planned on it, so it is no error: the pods are evaluated again.
 	Bindings []decide.RefusedBinding
 }
 
-// RefusedMove is a disruption command that is not begun.
+// RefusedMove is a disruption command that is not started.
 type RefusedMove struct {
 	decide.StartedCommand
 	Err error
 }
 
-// Err is all that is wrong but bindings; nil: nothing is.
+// Err returns all violations except those of bindings; nil: none.
 func (o Opinion) Err() error {
 	errs := []error{o.Demand}
 	for _, m := range o.Moves {
@@ -43,7 +42,7 @@ func (o Opinion) Err() error {
 	return errors.Join(errs...)
 }
 
-// Verify asks verify about a plan for a Snapshot (contract 2).
+// Verify verifies a plan for a Snapshot (contract 2).
 func Verify(snap *model.Snapshot, out *decide.Output) Opinion {
 	o := Opinion{Bindings: refusedBindings(snap, out.Actions)}
 	if out.Problem != nil {
@@ -128,7 +127,7 @@ func refusedBindings(snap *model.Snapshot, actions []plan.Action) (out []decide.
 	return out
 }
 
-// WithoutRefusedBindings returns the actions but for the bindings that verify is against.
+// WithoutRefusedBindings returns the actions without the bindings that verify rejected.
 func WithoutRefusedBindings(snap *model.Snapshot, actions []plan.Action) []plan.Action {
 	refused := map[string]bool{} // by uid of the pod
 	for _, r := range refusedBindings(snap, actions) {

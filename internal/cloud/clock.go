@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Clock is the time a decorator lives by: the wall clock in the controller, a virtual one in the simulator and in tests.
+// Clock is the time source of a decorator: the wall clock in the controller, a virtual one in the simulator and in tests.
 type Clock interface {
 	Now() time.Time
 	// Wait returns nil when d has passed, or the context's error when it ends first.
 	Wait(ctx context.Context, d time.Duration) error
 }
 
-// Wall is the real clock.
+// Wall is the wall clock.
 type Wall struct{}
 
 // Now implements Clock.

@@ -8,7 +8,7 @@ import "sync"
 // maxConcurrentCalls bounds the calls made at one time where a cloud takes one item a call.
 const maxConcurrentCalls = 16
 
-// RunConcurrently calls do for 0 to n-1, at most maxConcurrentCalls at one time, and returns when all have returned.
+// RunConcurrently calls do for 0 to n-1, at most maxConcurrentCalls at a time, and returns when all calls have returned.
 func RunConcurrently(n int, do func(int)) {
 	var wg sync.WaitGroup
 	room := make(chan struct{}, maxConcurrentCalls)

@@ -5,17 +5,17 @@ package cloud
 
 import "context"
 
-// Lock is a lock for which a caller waits no longer than its context lasts. Make it with NewLock.
+// Lock is a mutex whose Acquire respects a context. NewLock creates one.
 type Lock chan struct{}
 
-// NewLock makes a Lock that nobody holds.
+// NewLock returns an unlocked Lock.
 func NewLock() Lock {
 	l := make(Lock, 1)
 	l <- struct{}{}
 	return l
 }
 
-// Acquire waits for the lock. It returns the context's error, and does not hold the lock, when the context ends first.
+// Acquire waits for the lock. If the context ends first, it returns the context's error without holding the lock.
 func (l Lock) Acquire(ctx context.Context) error {
 	select {
 	case <-l:
@@ -25,7 +25,7 @@ func (l Lock) Acquire(ctx context.Context) error {
 	}
 }
 
-// TryAcquire takes the lock if it is free, and reports whether it has it.
+// TryAcquire acquires the lock if it is free, and reports whether it did.
 func (l Lock) TryAcquire() bool {
 	select {
 	case <-l:
@@ -35,5 +35,5 @@ func (l Lock) TryAcquire() bool {
 	}
 }
 
-// Release gives the lock up. Only its holder may call it.
+// Release releases the lock. Only its holder may call it.
 func (l Lock) Release() { l <- struct{}{} }

@@ -7,8 +7,8 @@ import "context"
 
 type lookOnly struct{}
 
-// LookOnly marks calls that may change nothing at all, not even make beforehand what a launch will need.
+// LookOnly returns a context for calls that must not change anything, not even in preparation of a launch.
 func LookOnly(ctx context.Context) context.Context { return context.WithValue(ctx, lookOnly{}, true) }
 
-// LooksOnly reports whether a call is so marked.
+// LooksOnly reports whether a context was returned by LookOnly.
 func LooksOnly(ctx context.Context) bool { return ctx.Value(lookOnly{}) != nil }

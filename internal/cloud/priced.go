@@ -14,13 +14,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// PriceTable holds prices that replace a provider's. An implementation is comparable, and equal tables hold equal prices.
+// PriceTable contains prices that replace a provider's. Implementations are comparable; equal tables contain equal prices.
 type PriceTable interface {
 	// PriceMicro returns a price in micro-dollars per hour. It reports false if the table has none.
 	PriceMicro(instanceType, zone, capacityType string) (int64, bool)
 }
 
-// Priced gives offerings the prices of a table, and a stand-in price to those whose price nobody knows (standIn).
+// Priced replaces prices of offerings with those of a table, and unknown prices with an estimate (standIn).
 type Priced struct {
 	Provider
 	prices func() PriceTable
@@ -54,7 +54,7 @@ type pricedOffering struct {
 	standIn bool
 }
 
-// NewPriced decorates a provider. prices returns the table to use now, nil if there is none.
+// NewPriced returns a decorated provider. prices returns the current table, nil if there is none.
 func NewPriced(p Provider, prices func() PriceTable, log *slog.Logger) *Priced {
 	return &Priced{Provider: p, prices: prices, log: log, priced: map[pricedKey]*pricedTypes{}, latest: map[NodeClassKey]*pricedTypes{}, said: map[NodeClassKey]string{}}
 }

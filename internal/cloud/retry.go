@@ -11,20 +11,20 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// RetryPolicy bounds what Retry does inside one call. A batch answers when its last item does, so patience here is paid for by
-// every item of the batch (contract 5): keep it short, and leave longer waits to whoever called.
+// RetryPolicy limits the retries within one call. A batch returns when its last item does, so every item pays for a retry
+// (contract 5): keep it short, and leave longer waits to the caller.
 type RetryPolicy struct {
-	Attempts int           // calls at most, the first included; at least 1
-	Base     time.Duration // wait before the second attempt after an Unknown error, doubled each time
-	MaxWait  time.Duration // waiting at most, in sum; an answer that asks for more is handed to the caller
+	Attempts int           // maximum number of calls, including the first; at least 1
+	Base     time.Duration // delay before the second attempt after an Unknown error; doubles each time
+	MaxWait  time.Duration // maximum total delay; if more is required, the error is returned
 }
 
-// DefaultRetry rides out a lost connection and a short throttle.
+// DefaultRetry returns a policy that covers a lost connection and short throttling.
 func DefaultRetry() RetryPolicy {
 	return RetryPolicy{Attempts: 4, Base: 50 * time.Millisecond, MaxWait: 2 * time.Second}
 }
 
-// Validate says what is wrong with the policy.
+// Validate returns an error that names an invalid field.
 func (p RetryPolicy) Validate() error {
 	switch {
 	case p.Attempts < 1:

@@ -21,8 +21,8 @@ const SetAsideFor = 3 * time.Minute
 // fullFor is the same for a node group that had as many machines as it may: how many more it may have its offerings say by then.
 const fullFor = 15 * time.Second
 
-// SetAside remembers the offerings that had no capacity, and shows them as not available until their time is up. It forgets
-// them with the process: the cloud then says so again. Offerings in zones that a zonal shift moves away from are not available either.
+// SetAside marks offerings that had no capacity as unavailable for a while. The marks are lost with the process; the cloud
+// then reports missing capacity again. Offerings in zones that a zonal shift moves away from are not available either.
 type SetAside struct {
 	Provider
 	clock Clock
@@ -35,7 +35,7 @@ type SetAside struct {
 	under   map[sliceID][]*model.InstanceType // by what Offerings and Mark have returned: what that was made from
 }
 
-// Aside is an offering set aside.
+// Aside is an offering that is marked unavailable.
 type Aside struct {
 	Offering OfferingKey
 	Until    time.Time
@@ -50,7 +50,7 @@ type sliceID struct {
 // overlays is how many shared slices are remembered: one for each node class in use, and some for those just replaced.
 const overlays = 64
 
-// NewSetAside decorates a provider.
+// NewSetAside returns a decorated provider.
 func NewSetAside(p Provider, clock Clock, ttl time.Duration) *SetAside {
 	return &SetAside{Provider: p, clock: clock, ttl: ttl, until: map[OfferingKey]time.Time{}, overlay: map[sliceID][]*model.InstanceType{}, under: map[sliceID][]*model.InstanceType{}}
 }
@@ -58,7 +58,7 @@ func NewSetAside(p Provider, clock Clock, ttl time.Duration) *SetAside {
 // Unwrap implements Decorator.
 func (s *SetAside) Unwrap() Provider { return s.Provider }
 
-// Set sets offerings aside from now on, as an InsufficientCapacity answer does; an interruption notice may.
+// Set marks offerings unavailable from now on, as after an InsufficientCapacity error, or an interruption notice.
 func (s *SetAside) Set(keys ...OfferingKey) {
 	if len(keys) == 0 {
 		return
@@ -78,7 +78,7 @@ func (s *SetAside) Set(keys ...OfferingKey) {
 	}
 }
 
-// Asides are the offerings set aside now, by type, zone and capacity type.
+// Asides returns the offerings that are marked unavailable now, by type, zone and capacity type.
 func (s *SetAside) Asides() []Aside {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,8 +196,7 @@ func (s *SetAside) Offerings(ctx context.Context, pool *model.NodePool, class No
 	return s.Mark(types), nil
 }
 
-// Mark returns instance types that Offerings has returned as they are now: what has been set aside since is not available, what is no
-// longer set aside is. The cloud is not asked.
+// Mark returns instance types, which Offerings returned earlier, with their current availability. It does not call the cloud.
 func (s *SetAside) Mark(types []*model.InstanceType) []*model.InstanceType {
 	if len(types) == 0 {
 		return types

@@ -48,8 +48,8 @@ type segment struct {
 	full    bool
 }
 
-// Kept reports whether a History keeps an entry: it is about something that was done, refused, or missed, not about what was
-// left alone or goes with another entry.
+// Kept reports whether a History keeps an entry: an action, a refusal or a failure, but not a decision to keep a node, or a
+// part of another entry.
 func Kept(e *Entry) bool {
 	switch e.Kind {
 	case Keep, Bind, "would create":
@@ -62,7 +62,7 @@ func Kept(e *Entry) bool {
 	return true
 }
 
-// Add records an entry where it is Kept.
+// Add records an entry if it is Kept.
 func (h *History) Add(e Entry) {
 	if !Kept(&e) {
 		return
@@ -164,7 +164,7 @@ func limit(e *Entry, most limits) {
 	}
 }
 
-// Entries returns what happened from an instant on that keep accepts, the oldest first; nil accepts all.
+// Entries returns the entries since a time that keep accepts, oldest first; nil accepts all.
 func (h *History) Entries(since time.Time, keep func(Entry) bool) []Entry {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -198,7 +198,7 @@ func (h *History) Entries(since time.Time, keep func(Entry) bool) []Entry {
 	})
 }
 
-// Stored is one segment as it is to be stored.
+// Stored is the stored form of a segment.
 type Stored struct {
 	Slot    int // from 0 to HistorySegments-1
 	Data    []byte
@@ -206,7 +206,7 @@ type Stored struct {
 	changed int
 }
 
-// Unstored forgets what is older than HistoryAge and returns the segments that have changed since they were stored.
+// Unstored drops entries older than HistoryAge, and returns the segments that have changed since they were stored.
 func (h *History) Unstored(now time.Time) ([]Stored, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -267,7 +267,7 @@ func (h *History) freeSlot() int {
 	return 0 // not reached: there are no more segments than slots
 }
 
-// MarkStored says that a segment was stored as Unstored returned it.
+// MarkStored marks a segment as stored in the form that Unstored returned.
 func (h *History) MarkStored(s Stored) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -310,8 +310,8 @@ func (h *History) Restore(slot int, data []byte, now time.Time) error {
 	return failed
 }
 
-// Reopen lets the newest stored segment take further entries, where it has room. It is called once, when all slots have
-// been restored, so that each start doesn't begin a segment of its own.
+// Reopen allows more entries in the newest stored segment if it has space, so that not every start begins a new one. It is
+// called once, after all slots are restored.
 func (h *History) Reopen() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Store keeps past decisions beyond the process, in numbered slots.
+// Store stores past decisions in numbered slots, across restarts.
 type Store interface {
 	// LoadHistories returns what is stored in a slot, nil if there is nothing.
 	LoadHistories(ctx context.Context, slot int) (map[string][]byte, error)
@@ -28,7 +28,7 @@ const (
 	decisionsKey = "decisions.json.gz" // the entry of a slot that holds decisions
 )
 
-// Keeper stores the past of a Ledger.
+// Keeper stores the History of a Ledger.
 type Keeper struct {
 	past  *History
 	store Store
@@ -44,8 +44,8 @@ func NewKeeper(l *Ledger, store Store, log *slog.Logger) *Keeper {
 	return &Keeper{past: l.Past(), store: store, log: log}
 }
 
-// Keep reads the decisions that are stored, then stores new ones, until the context ends. A call that begins before
-// another one has returned waits for it.
+// Keep reads the stored decisions, then stores new ones, until the context ends. A second call waits until the first one has
+// returned.
 func (k *Keeper) Keep(ctx context.Context) {
 	k.keeping.Lock()
 	defer k.keeping.Unlock()

@@ -51,7 +51,7 @@ func About(subject string, related []string) func(Entry) bool {
 	}
 }
 
-// Ledger is two bounded lists of entries: what was left alone does not push out what was done.
+// Ledger consists of two bounded lists of entries, so that decisions to keep nodes do not displace actions.
 type Ledger struct {
 	mu         sync.Mutex
 	size       int
@@ -66,14 +66,14 @@ type entries struct {
 	standing map[string]*list.Element // by Entry.stands
 }
 
-// New makes a ledger that keeps the last size entries, and as many about what was left alone beside them.
+// New returns a Ledger with the last size entries, and as many decisions to keep nodes.
 func New(size int) *Ledger {
 	l := &Ledger{size: max(size, 1)}
 	l.done.standing, l.kept.standing = map[string]*list.Element{}, map[string]*list.Element{}
 	return l
 }
 
-// Add records an entry and gives it its number. An answer that stands already counts once more and keeps its number.
+// Add records an entry and numbers it. A repeated decision increments the count of its entry, which keeps its number.
 func (l *Ledger) Add(e Entry) {
 	l.past.Add(e)
 	limit(&e, limits{pods: 1000, reasons: 100, text: 2000})
@@ -116,10 +116,10 @@ func (l *Ledger) Add(e Entry) {
 	}
 }
 
-// Past is what was done and refused for a week, what other processes have stored included.
+// Past returns the History of one week, including entries that other processes stored.
 func (l *Ledger) Past() *History { return &l.past }
 
-// All returns the entries that keep accepts, and before them those of the Past that are not among them.
+// All returns the entries that keep accepts, preceded by those of the Past that the Ledger no longer contains.
 func (l *Ledger) All(keep func(Entry) bool) []Entry {
 	own := l.Entries(keep)
 	type id struct {
@@ -141,8 +141,8 @@ func (l *Ledger) All(keep func(Entry) bool) []Entry {
 	return own
 }
 
-// Machine returns the other names that a machine has had: of a node its NodeClaim, of a NodeClaim its node and its instance, as far as entries tell
-// them together. It is empty for other objects.
+// Machine returns the other names of a machine, if entries connect them: of a node its NodeClaim, of a NodeClaim its node and
+// its instance. It is empty for other objects.
 func (l *Ledger) Machine(subject string) (others []string) {
 	machine := func(s string) bool {
 		kind, _, _ := strings.Cut(s, "/")
@@ -161,7 +161,7 @@ func (l *Ledger) Machine(subject string) (others []string) {
 	return others
 }
 
-// Entries returns those that keep accepts, in the order of their numbers; nil accepts all.
+// Entries returns the entries that keep accepts, by number; nil accepts all.
 func (l *Ledger) Entries(keep func(Entry) bool) []Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()

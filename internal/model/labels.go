@@ -19,10 +19,10 @@ const (
 	LabelOS           = "kubernetes.io/os"
 	LabelWindowsBuild = "node.kubernetes.io/windows-build"
 	LabelHostname     = "kubernetes.io/hostname"
-	LabelNodeGroup    = "dovetail.sh/node-group" // offerings that bear it are one stock: what its group may still grow by
+	LabelNodeGroup    = "dovetail.sh/node-group" // offerings with this label share a limit: the remaining size of their node group
 	LabelProvisioner  = "karpenter.sh/provisioner-name"
 
-	// On pods of DaemonSets: which template they were made from.
+	// On pods of DaemonSets: the generation of their template.
 	LabelTemplateGeneration = "pod-template-generation"
 	LabelRevisionHash       = "controller-revision-hash"
 
@@ -30,26 +30,26 @@ const (
 	TaintDisrupted    = "karpenter.sh/disrupted"
 	TaintReserved     = "dovetail.sh/reserved"
 	TaintRebooting    = "karpenter.sh/rebooting"
-	AnnotationAdopt   = "dovetail.sh/adopt" // of a claim made for a machine that was there before it: the machine's provider id
+	AnnotationAdopt   = "dovetail.sh/adopt" // on a NodeClaim created for an existing instance: the provider ID of the instance
 
-	// AnnotationBooked on a claim says since when its node, which was standing already, is reserved for pods of ProvisioningRequests.
+	// AnnotationBooked on a NodeClaim is the time since which its existing node is reserved for pods of ProvisioningRequests.
 	AnnotationBooked = "dovetail.sh/booked"
 
-	// AnnotationPrice on a node, or on a MachineDeployment of Cluster API, is what a node costs in dollars an hour.
+	// AnnotationPrice on a node, or on a MachineDeployment of Cluster API, is the price of a node in dollars per hour.
 	AnnotationPrice = "dovetail.sh/price-per-hour"
 	// AnnotationClusterName and AnnotationClusterNamespace on a node name the Cluster object of Cluster API that it belongs to.
 	AnnotationClusterName      = "cluster.x-k8s.io/cluster-name"
 	AnnotationClusterNamespace = "cluster.x-k8s.io/cluster-namespace"
 
-	// AnnotationReserved is "true" on a claim whose node is kept for the pods planned for it.
+	// AnnotationReserved is "true" on a NodeClaim whose node is reserved for its pods.
 	AnnotationReserved = "dovetail.sh/reserved"
-	// AnnotationNotReserved is the code of the reason why a claim is not reserved.
+	// AnnotationNotReserved is the code of the reason why a NodeClaim is not reserved.
 	AnnotationNotReserved = "dovetail.sh/not-reserved"
 
 	// AnnotationLaunchPrice on a claim is what its node cost when it was launched, dollars an hour as FormatMicro writes them. It
 	// counts against limits while no NodePool is offered the node's instance type.
 	AnnotationLaunchPrice = "dovetail.sh/launch-price"
-	// AnnotationLaunchPriceEstimated beside it is "true" if nobody publishes that price, and it is an estimate.
+	// AnnotationLaunchPriceEstimated is "true" if AnnotationLaunchPrice is an estimate.
 	AnnotationLaunchPriceEstimated = "dovetail.sh/launch-price-estimated"
 
 	// AnnotationBootID on a claim whose node is rebooted is the node's boot ID before that: it is there from just before the reboot is asked
@@ -78,7 +78,8 @@ const (
 	Reserved = "reserved"
 )
 
-// CapacityTypeOf returns a node's capacity type by Karpenter's label or those of EKS, GKE and AKS; empty: none of them says.
+// CapacityTypeOf returns a node's capacity type from Karpenter's label, or from those of EKS, GKE and AKS; empty: none is
+// set.
 func CapacityTypeOf(node Labels) string {
 	switch {
 	case node[LabelCapacityType] != "":

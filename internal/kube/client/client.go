@@ -90,11 +90,11 @@ var Codecs = serializer.NewCodecFactory(Scheme)
 type Client struct {
 	// Address of the API server, for messages.
 	Address string
-	// Namespace of the kubeconfig's context; empty: it names none, or the client is not a person's.
+	// Namespace of the kubeconfig's context; empty: not set, or the client does not use a user's kubeconfig.
 	Namespace string
-	// Log gets what goes wrong with a watch.
+	// Log receives errors of watches.
 	Log *slog.Logger
-	// Seen is what Watch has seen by this client, and what writes have answered since.
+	// Seen contains the objects that Watch has received with this client, and responses to writes.
 	Seen Store
 
 	tellsWrites
@@ -113,8 +113,8 @@ type Client struct {
 // AnswerLimit is how long an API server has to answer the first question.
 const AnswerLimit = 15 * time.Second
 
-// Connect reaches an API server, by a kubeconfig file or, where its name is empty, as a pod of the cluster. A qps of 0 or less
-// leaves the pace to the server's own priority and fairness, which is the default.
+// Connect connects to an API server with a kubeconfig file or, if kubeconfig is empty, with the in-cluster service account. With a
+// qps of 0 or less (the default), only the server's priority and fairness limits requests.
 func Connect(ctx context.Context, kubeconfig string, qps float32, burst int, userAgent string, access Access) (*Client, error) {
 	var config *rest.Config
 	var err error
@@ -159,7 +159,8 @@ func ConnectUser(ctx context.Context, path, contextName, userAgent string) (c *C
 	return c, used, err
 }
 
-// Contexts returns the names of the contexts of a person's kubeconfig, sorted: of the file path or, if that is empty, of the files that ConnectUser reads.
+// Contexts returns the sorted names of the contexts of a user's kubeconfig: of the file path or, if that is empty, of the
+// files that ConnectUser reads.
 func Contexts(path string) ([]string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
@@ -170,7 +171,7 @@ func Contexts(path string) ([]string, error) {
 	return slices.Sorted(maps.Keys(config.Contexts)), nil
 }
 
-// New returns a client for the API server of a config, which it asks for its version.
+// New returns a client for the API server of a config, and requests its version.
 func New(ctx context.Context, config *rest.Config, access Access) (*Client, error) {
 	if access == ReadOnly {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return readOnly{next} })
@@ -221,7 +222,7 @@ func New(ctx context.Context, config *rest.Config, access Access) (*Client, erro
 	return c, nil
 }
 
-// Logging has client-go write what it has to say to our log.
+// Logging returns a context in which client-go writes to our log.
 func (c *Client) Logging(ctx context.Context) context.Context {
 	return klog.NewContext(ctx, logr.FromSlogHandler(c.Log.Handler()))
 }
@@ -253,7 +254,7 @@ func (c *Client) restClient(gv schema.GroupVersion, binary bool) (rest.Interface
 	return r, nil
 }
 
-// Gangs returns a connection to objects of a version of a kind that declares gangs.
+// Gangs returns a client for a version of a kind that defines gangs.
 func (c *Client) Gangs(version schema.GroupVersion) (rest.Interface, error) {
 	r, err := c.restClient(version, false)
 	if err != nil {
@@ -262,7 +263,7 @@ func (c *Client) Gangs(version schema.GroupVersion) (rest.Interface, error) {
 	return r, nil
 }
 
-// Version is the API server's minor version, such as 1.36.
+// Version returns the API server's minor version, such as 1.36.
 func (c *Client) Version(ctx context.Context) (string, error) {
 	raw, err := c.Core.Get().AbsPath("/version").SetHeader("Accept", runtime.ContentTypeJSON).Do(ctx).Raw()
 	if err != nil {
@@ -297,12 +298,12 @@ func (c *Client) Serves(ctx context.Context, gv schema.GroupVersion, resource st
 	return false, nil
 }
 
-// Backoff returns waits that double from the first to the last, which stays.
+// Backoff returns delays that double from the first to the last, which then repeats.
 func Backoff(first, last time.Duration) wait.Backoff {
 	return wait.Backoff{Duration: first, Factor: 2, Cap: last, Steps: math.MaxInt32}
 }
 
-// VersionAndDate asks for the API server's minor version and the time by its clock, in whole seconds; zero: it does not say.
+// VersionAndDate requests the API server's minor version and its time in whole seconds; zero if it returns none.
 func (c *Client) VersionAndDate(ctx context.Context) (version string, date time.Time, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Core.Get().AbsPath("/version").URL().String(), nil)
 	if err != nil {

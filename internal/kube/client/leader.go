@@ -20,21 +20,21 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Lease is how one of several replicas becomes the leader.
+// Lease configures leader election.
 type Lease struct {
 	Namespace, Name string
-	Identity        string        // of this replica; empty: made from the host's name
-	Duration        time.Duration // how long a lease lasts that is not renewed
-	Renew           time.Duration // how long the leader tries to renew before it gives up
-	Retry           time.Duration // pause between tries
+	Identity        string        // identity of this replica; empty: derived from the host name
+	Duration        time.Duration // lease duration: how long standby replicas wait before taking over an unrenewed lease
+	Renew           time.Duration // renew deadline: how long the leader retries renewing before it stops
+	Retry           time.Duration // retry period: delay between attempts to acquire or renew the lease
 }
 
-// DefaultLease is the lease that the chart's Role allows, with Kubernetes' usual times.
+// DefaultLease returns the lease that the chart's Role permits, with Kubernetes' default durations.
 func DefaultLease() Lease {
 	return Lease{Namespace: "dovetail-system", Name: "dovetail-leader", Duration: 15 * time.Second, Renew: 10 * time.Second, Retry: 2 * time.Second}
 }
 
-// Validate says which time does not go with another.
+// Validate returns an error that names an inconsistent duration.
 func (l Lease) Validate() error {
 	switch {
 	case l.Retry <= 0:

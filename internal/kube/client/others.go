@@ -19,15 +19,16 @@ import (
 var OtherLeases = []string{"karpenter-leader-election", "cluster-autoscaler"}
 
 const (
-	LeaseInterval = 2 * time.Second  // how often leases are looked at: as often as their holders renew them
+	LeaseInterval = 2 * time.Second  // interval between reads of the leases, equal to their renewal interval
 	otherLimit    = 5 * time.Second  // a look is given up after this long
 	otherLease    = 15 * time.Second // a lease that does not say for how long it is held
 	otherSkew     = time.Minute      // a renewal that is older than this and its duration, by its own account, is no sign of life at first sight
 	otherTellGap  = time.Minute      // that leases can't be read is told again after this long
 )
 
-// Others tells which other autoscalers are live, by the leases of these names in any namespace but our own: at once, and then whenever that
-// changes, until the context ends. Where they can't be read, the last that was known holds; before anything is known that counts as one.
+// Others reports which other autoscalers are running, based on the leases with these names in any namespace except our own:
+// once at the start, and after each change, until the context ends. If leases cannot be read, the last state applies; before
+// the first read, this counts as one running autoscaler.
 func (c *Client) Others(ctx context.Context, names []string, own Lease, tell func(others []string)) {
 	seen := Sightings{}
 	var last []string
@@ -61,7 +62,7 @@ func (c *Client) Others(ctx context.Context, names []string, own Lease, tell fun
 	}
 }
 
-// LeasesNamed returns the leases of these names, in whichever namespace.
+// LeasesNamed returns the leases with these names in all namespaces.
 func (c *Client) LeasesNamed(ctx context.Context, names []string) ([]coordinationv1.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, otherLimit)
 	defer cancel()
@@ -81,7 +82,8 @@ func (c *Client) LeasesNamed(ctx context.Context, names []string) ([]coordinatio
 	return out, nil
 }
 
-// Sightings are leases by namespace and name. Whether one is live is told by our own clock: its holder's may be wrong.
+// Sightings are leases by namespace and name. Our own clock decides whether a lease is current, because its holder's may be
+// wrong.
 type Sightings map[string]sighting
 
 type sighting struct {
@@ -90,7 +92,7 @@ type sighting struct {
 	changed time.Time // by ours: when holder or renewal was last seen to change
 }
 
-// Live are the leases that somebody holds and has renewed within their duration, for people.
+// Live returns descriptions of the leases that have a holder and were renewed within their duration.
 func (s Sightings) Live(leases []coordinationv1.Lease, own Lease, now time.Time) []string {
 	var out []string
 	there := map[string]bool{}

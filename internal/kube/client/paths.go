@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Read returns the JSON of what is at a path of the API: an object, a list, or the versions of a group. Nothing is repeated.
+// Read returns the JSON at an API path: an object, a list, or the versions of a group. It does not retry.
 func (c *Client) Read(ctx context.Context, path string, query url.Values) ([]byte, error) {
 	r := c.Core.Get().AbsPath(path).SetHeader("Accept", runtime.ContentTypeJSON).MaxRetries(0)
 	for k, values := range query {
@@ -27,7 +27,7 @@ func (c *Client) Read(ctx context.Context, path string, query url.Values) ([]byt
 	return data, nil
 }
 
-// Patch makes a JSON merge patch of the object at a path of the API. Nothing is repeated.
+// Patch applies a JSON merge patch to the object at an API path. It does not retry.
 func (c *Client) Patch(ctx context.Context, path string, patch []byte) error {
 	return c.Core.Patch(types.MergePatchType).AbsPath(path).SetHeader("Accept", runtime.ContentTypeJSON).Body(patch).MaxRetries(0).Do(ctx).Error()
 }

@@ -64,23 +64,23 @@ type way struct {
 	stop      chan struct{}
 }
 
-// NewReach returns one that is not connected yet.
+// NewReach returns a Reach without a connection.
 func NewReach(c *Client) *Reach { return &Reach{client: c} }
 
-// ControllerRefusal is what a controller says of an object that there is nothing to say about.
+// ControllerRefusal is a controller's error for an object that it does not know.
 type ControllerRefusal struct{ Said string }
 
 func (e *ControllerRefusal) Error() string { return e.Said }
 
-// NoController is the error where a cluster has no controller that could be asked.
+// NoController is the error if no reachable controller runs in the cluster.
 type NoController struct{ Text string }
 
 func (e *NoController) Error() string { return e.Text }
 
-// MissingRole is the error where the user may not do what it takes to reach the controller.
+// MissingRole is the error if the user lacks the permissions to reach the controller.
 type MissingRole struct {
 	Text  string
-	There bool // it is known that there is a controller
+	There bool // a controller is known to exist
 }
 
 func (e *MissingRole) Error() string { return e.Text }
@@ -204,8 +204,8 @@ func (c *Client) controllerPod(ctx context.Context) (*corev1.Pod, error) {
 		strings.Join(looked, ", "), c.Address, controllerLabels)}
 }
 
-// ControllerArgs returns the arguments of the leading controller, as in the container of its pod. The error is a *NoController if none runs, and a
-// *MissingRole if its pod may not be read.
+// ControllerArgs returns the arguments of the leading controller from its pod. The error is a *NoController if none runs, and
+// a *MissingRole if its pod may not be read.
 func (c *Client) ControllerArgs(ctx context.Context) ([]string, error) {
 	pod, err := c.controllerPod(ctx)
 	if err != nil {

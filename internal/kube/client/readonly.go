@@ -10,13 +10,13 @@ import (
 	"slices"
 )
 
-// Access is what a client may do.
+// Access defines whether a client may write.
 type Access int
 
 const (
 	ReadWrite Access = iota
-	// ReadOnly refuses every request that could change an object, before it is sent: see ErrReadOnly. Everything that is
-	// made of such a client, like an Actor, is read-only with it.
+	// ReadOnly rejects every request that could change an object before it is sent: see ErrReadOnly. Everything built from
+	// such a client, such as an Actor, is read-only too.
 	ReadOnly
 )
 

@@ -25,13 +25,13 @@ const (
 	reviewsBurst     = 40
 )
 
-// Reviews asks the API server whose a token is, and what they may see. It is an access.Reviewer.
+// Reviews authenticates and authorizes tokens with the API server. It implements access.Reviewer.
 type Reviews struct {
 	client *Client
 	pace   flowcontrol.RateLimiter
 }
 
-// NewReviews returns reviews by an API server. The client's identity needs the rights of ClusterRole system:auth-delegator.
+// NewReviews returns Reviews by an API server. The client needs the permissions of ClusterRole system:auth-delegator.
 func NewReviews(c *Client) *Reviews {
 	return &Reviews{client: c, pace: flowcontrol.NewTokenBucketRateLimiter(reviewsPerSecond, reviewsBurst)}
 }
@@ -100,14 +100,14 @@ func (c *Client) postJSON(ctx context.Context, path string, object, answer any) 
 	return nil
 }
 
-// MakeServingCertificate makes a certificate and its key, in PEM, for this host's Service names and for loopback. It lasts a
-// year, and nobody but whoever is handed it knows it.
+// MakeServingCertificate creates a certificate and its key, in PEM, for this host's Service names and for loopback. It is
+// valid for one year, and is not stored.
 func MakeServingCertificate(namespace string) (certificate, key []byte, err error) {
 	service := "dovetail." + namespace + ".svc"
 	return cert.GenerateSelfSignedCertKey("dovetail", []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, []string{"localhost", service, service + ".cluster.local"})
 }
 
-// May reports whether this identity has a right.
+// May reports whether this client has a permission.
 func (c *Client) May(ctx context.Context, attributes *authorizationv1.ResourceAttributes) (bool, error) {
 	var answer authorizationv1.SelfSubjectAccessReview
 	err := c.postJSON(ctx, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &authorizationv1.SelfSubjectAccessReview{

@@ -68,7 +68,7 @@ type Objects[T any] struct {
 	m  map[string]T
 }
 
-// Get returns the object with a key.
+// Get returns the object with this key.
 func (o *Objects[T]) Get(key string) (T, bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -76,7 +76,7 @@ func (o *Objects[T]) Get(key string) (T, bool) {
 	return x, ok
 }
 
-// Set keeps an object under a key.
+// Set stores an object under this key.
 func (o *Objects[T]) Set(key string, x T) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -86,14 +86,14 @@ func (o *Objects[T]) Set(key string, x T) {
 	o.m[key] = x
 }
 
-// Delete forgets the object with a key.
+// Delete removes the object with this key.
 func (o *Objects[T]) Delete(key string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.m, key)
 }
 
-// List returns all objects, in no order.
+// List returns all objects, in undefined order.
 func (o *Objects[T]) List() []T {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -104,7 +104,7 @@ func (o *Objects[T]) List() []T {
 	return out
 }
 
-// Sorted lists by key.
+// Sorted returns all objects, sorted by key.
 func (o *Objects[T]) Sorted() []T {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -115,7 +115,7 @@ func (o *Objects[T]) Sorted() []T {
 	return out
 }
 
-// Signal wakes one waiter; several in a row are one.
+// Signal wakes one waiter; repeated signals are merged.
 type Signal struct {
 	once sync.Once
 	ch   chan struct{}
@@ -159,7 +159,7 @@ func KeepSeen[T metav1.Object](o *Objects[T], key string, x T) {
 	o.m[key] = x
 }
 
-// Lookup serves a Translator from what was seen.
+// Lookup implements the Lookup of a Translator with the stored objects.
 func (s *Store) Lookup() translate.Lookup { return lookup{s} }
 
 type lookup struct{ s *Store }
@@ -205,7 +205,7 @@ func (l lookup) Gang(kind *translate.GangKind, key string) (*translate.GangObjec
 	return x, served
 }
 
-// Trim drops from an object what nobody here reads.
+// Trim removes unused fields from an object.
 func Trim(obj any) {
 	if m, ok := obj.(metav1.Object); ok {
 		m.SetManagedFields(nil)
