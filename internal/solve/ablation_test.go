@@ -228,6 +228,7 @@ var entryPoints = map[string][]string{
 	"learned duals":               {"learnDuals"},
 	"column generation":           {"refineByColumns"},
 	"exact patterns":              {"tablePatterns"},
+	"every way for few pods":      {"packExactly"},
 	"dive":                        {"dive"},
 	"ruin and recreate":           {"ruinAndRecreate"},
 	"duals for the proof":         {"findProofDuals"},

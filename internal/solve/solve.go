@@ -4,6 +4,7 @@
 package solve
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/dovetail-sh/dovetail/internal/solve/pack"
@@ -118,9 +119,13 @@ func (t *task) tryAlternatives(s *pack.Planner) *pack.Planner {
 		try(pack.Alternative{Reuse: pack.ReuseFromHigher})
 		try(pack.Alternative{Reuse: pack.ReuseFromLower})
 	}
+	for level, rate := 1, s.LimitRate; rate != nil && level < pack.LimitLevels; level++ {
+		tries++
+		try(s.Purchases.Assumptions.With(func(way *pack.Alternative) { way.LimitRate, way.LimitLevel = rate, level }))
+	}
 	if s.Placement.MayPackSpreads() {
 		tries++
-		try(pack.Alternative{Reuse: s.Purchases.Assumptions.Reuse, PackSpreads: true})
+		try(s.Purchases.Assumptions.With(func(way *pack.Alternative) { way.PackSpreads = true }))
 	}
 	for again := true; again; {
 		again = false
@@ -130,13 +135,13 @@ func (t *task) tryAlternatives(s *pack.Planner) *pack.Planner {
 					continue
 				}
 				tries++
-				way := pack.Alternative{GroupStarts: map[int]string{b.Class: site}, Reuse: s.Purchases.Assumptions.Reuse, PackSpreads: s.Purchases.Assumptions.PackSpreads}
-				for class, at := range s.Purchases.Assumptions.GroupStarts {
-					if class != b.Class {
-						way.GroupStarts[class] = at
+				again = try(s.Purchases.Assumptions.With(func(way *pack.Alternative) {
+					way.GroupStarts = maps.Clone(way.GroupStarts)
+					if way.GroupStarts == nil {
+						way.GroupStarts = map[int]string{}
 					}
-				}
-				again = try(way) || again
+					way.GroupStarts[b.Class] = site
+				})) || again
 			}
 		}
 	}

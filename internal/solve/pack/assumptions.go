@@ -35,6 +35,14 @@ type Alternative struct {
 	PackSpreads bool                // pods of a spread go to the domain that has most of them, as far as its skew allows, and not to the one that has fewest
 	Early       []int               // classes that are placed before all others: see CrowdedOut
 	Heeded      problem.Preferences // see problem.Input
+	LimitRate   []int64             // limitPricing.rate for LimitLevel; see Planner.LimitRate
+	LimitLevel  int                 // of limitPriceLevels, from the first attempt on; 0: limit prices only where pods are left without a machine
+}
+
+// With returns a copy of an alternative with a change.
+func (a Alternative) With(change func(*Alternative)) Alternative {
+	change(&a)
+	return a
 }
 
 // reuseOrder is whether pods go onto free capacity of machines of other weights before machines of their own are
@@ -86,3 +94,6 @@ type limitPricing struct {
 
 // limitPriceLevels are limit prices in quarters of the rate.
 var limitPriceLevels = [...]int64{0, 1, 4, 32}
+
+// LimitLevels is how many values Alternative.LimitLevel has.
+const LimitLevels = len(limitPriceLevels)

@@ -8,6 +8,9 @@ package pack
 // more.
 func (s *Planner) Solve(way Alternative) {
 	a := Assumptions{Alternative: way}
+	if way.LimitLevel > 0 {
+		a.limitPrices = limitPricing{rate: way.LimitRate, level: way.LimitLevel, done: true}
+	}
 	for attempt := 0; ; attempt++ {
 		if attempt > 0 {
 			s.reset()
@@ -20,6 +23,9 @@ func (s *Planner) Solve(way Alternative) {
 		}
 		s.colocation.placeColocated()
 		if a, again = r.revise(placementRevisions, a); !again {
+			if a.limitPrices.level == 0 && r.overflowsLimits() {
+				s.LimitRate = r.limitRates()
+			}
 			break
 		}
 	}

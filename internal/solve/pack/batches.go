@@ -61,17 +61,38 @@ func (p *Market) refundBatches(batches []batch) {
 }
 
 // adjustedCostOf is what plans are compared by: each pattern counts as the machine that holds it at the least
-// adjusted cost, which is what will be bought, whichever it was made for.
+// adjusted cost, which is what will be bought, whichever it was made for; see moveToCheapestHolders.
 func (p *Market) adjustedCostOf(batches []batch) (sum int64) {
 	for i := range batches {
-		sum += p.cheapestHolder(&batches[i]) * batches[i].copies
+		sum += p.cheapestHolder(&batches[i]).AdjustedCost * batches[i].copies
 	}
 	return sum
 }
 
-// cheapestHolder is the adjusted cost of that machine.
-func (p *Market) cheapestHolder(b *batch) int64 {
-	least := b.machine.AdjustedCost
+// moveToCheapestHolders moves batches to their cheapest machines, as far as these are of another pool and its limits allow them. Within a pool a bin becomes
+// the cheapest machine by itself.
+func (p *Market) moveToCheapestHolders(batches []batch) []batch {
+	for i := range batches {
+		b := &batches[i]
+		m := p.cheapestHolder(b)
+		for m.pool != b.machine.pool && b.copies > 0 {
+			pool, n := p.copiesAvailable(m)
+			if n = min(n, b.copies); n <= 0 {
+				break
+			}
+			p.chargeMachines(b.machine, b.pool, -n)
+			p.chargeMachines(m, pool, n)
+			b.copies -= n
+			batches = append(batches, batch{machine: m, pool: pool, items: b.items, copies: n})
+			b = &batches[i]
+		}
+	}
+	return slices.DeleteFunc(batches, func(b batch) bool { return b.copies == 0 })
+}
+
+// cheapestHolder returns the machine that holds a batch's pattern at the least adjusted cost, of unlimited quantity unless the batch's own is not.
+func (p *Market) cheapestHolder(b *batch) *Machine {
+	least := b.machine
 	if b.machine.Quantity >= 0 {
 		return least
 	}
@@ -87,8 +108,8 @@ func (p *Market) cheapestHolder(b *batch) int64 {
 	}
 	p.Work.Steps += int64(len(p.Machines)) / 4
 	for _, m := range p.Machines {
-		if m.AdjustedCost < least && m.Quantity < 0 && problem.IsWithin(&sum, &m.Available, p.In.NumDims) && !slices.ContainsFunc(b.items, func(it Item) bool { return !p.MachineAdmits(m, it.Demand) }) {
-			least = m.AdjustedCost
+		if m.AdjustedCost < least.AdjustedCost && m.Quantity < 0 && problem.IsWithin(&sum, &m.Available, p.In.NumDims) && !slices.ContainsFunc(b.items, func(it Item) bool { return !p.MachineAdmits(m, it.Demand) }) {
+			least = m
 		}
 	}
 	return least

@@ -196,6 +196,7 @@ func (s *Planner) packDemands(l problem.Level, demands []*Demand, work int64) {
 			s.Placement.SeparationPremium += max(0, totalPrice(batches)-totalPrice(together))
 		}
 	}
+	batches = p.Market.moveToCheapestHolders(batches)
 	x := distribute(groups, remaining)
 	for i := range batches {
 		b := &batches[i]
@@ -307,6 +308,9 @@ func (p *Packing) refineByColumns(whole, remaining []int64, batches []batch) []b
 	t.rememberColumns(&s.NextColumns)
 	p.Market.refundBatches(batches)
 	ways := []func([]int64) []batch{t.roundAndPack}
+	if s.In.Runs(stageEnumeration) {
+		ways = append(ways, p.packExactly)
+	}
 	if s.In.Runs(stageDive) {
 		ways = append(ways, func(rest []int64) []batch { return t.clone().dive(rest, until) })
 	}

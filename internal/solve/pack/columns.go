@@ -21,7 +21,8 @@ type master struct {
 	smoothing float64   // how much of the duals asked at is taken from it
 }
 
-// NewMaster begins with one column for each demand: a machine full of it, the cheapest for each pod.
+// NewMaster begins with one column for each demand: the machine that is cheapest for each pod, with as many as fit and are to be placed. A column of more
+// pods than there are would make a share of a large machine look cheaper than the whole small one that a plan can buy.
 func NewMaster(p *Packing, remaining []int64) *master {
 	t := &master{Compiled: p.Compiled, p: p, Program: &lp.CoveringProgram{Steps: &p.Work.Steps, RowOf: make([]int, len(remaining))}}
 	for _, m := range p.Market.Machines {
@@ -32,7 +33,7 @@ func NewMaster(p *Packing, remaining []int64) *master {
 		if n <= 0 {
 			continue
 		}
-		c, ok := p.cheapestAlone(d)
+		c, ok := p.cheapestAlone(d, n)
 		if !ok {
 			continue
 		}
@@ -45,8 +46,8 @@ func NewMaster(p *Packing, remaining []int64) *master {
 	return t
 }
 
-// cheapestAlone is the machine that holds pods of one demand at the least cost for each; false where none does.
-func (p *Packing) cheapestAlone(d int) (lp.Column, bool) {
+// cheapestAlone is the machine that holds pods of one demand, at most so many, at the least cost for each; false where none does.
+func (p *Packing) cheapestAlone(d int, most int64) (lp.Column, bool) {
 	best, bestN := -1, int64(0)
 	for i, m := range p.Market.Machines {
 		c := p.Market.Demands[d].Class
@@ -57,7 +58,7 @@ func (p *Packing) cheapestAlone(d int) (lp.Column, bool) {
 		if p.Market.Restricted[d] {
 			n = min(n, p.podsNeighboursAllow(d, m, &problem.Occupancy{Ports: m.ports}))
 		}
-		if n = min(n, p.Market.maxPodsOf(d)); n <= 0 {
+		if n = min(n, most, p.Market.maxPodsOf(d)); n <= 0 {
 			continue
 		}
 		if best < 0 || problem.RatioLess(bestN, p.Market.Machines[best].AdjustedCost, n, m.AdjustedCost) {

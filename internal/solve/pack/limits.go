@@ -54,6 +54,15 @@ func (s *Reviser) buysFromLimitedPools() bool {
 	return false
 }
 
+// overflowsLimits reports whether machines are bought from a pool whose limits leave no room for one more like one of them, and others from another pool.
+func (s *Reviser) overflowsLimits() bool {
+	bins := s.plan.Placement.Bins
+	return slices.ContainsFunc(bins, func(b *Bin) bool {
+		left := &s.plan.Purchases.Limits[b.Pool]
+		return left.Limited && left.CopiesAllowed(b.charged) == 0 && slices.ContainsFunc(bins, func(o *Bin) bool { return o.Pool != b.Pool })
+	})
+}
+
 // limitRates reads the rate of limitPricing off the plan without limit prices.
 func (s *Reviser) limitRates() []int64 {
 	var taken []int64

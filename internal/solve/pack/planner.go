@@ -19,6 +19,10 @@ type Planner struct {
 	Choices    *Choices
 	Placement  *Placement
 	colocation *colocation
+
+	// LimitRate is limitPricing.rate if pods went to other pools because a limit left no room for one more machine like those bought below it; nil: no limit
+	// did. Fewer pods may have to with limit prices, which an Alternative tries.
+	LimitRate []int64
 }
 
 // NewPlanner compiles a problem. Nothing is placed yet. columns are those of the last solve, nil: none;

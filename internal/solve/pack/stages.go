@@ -16,6 +16,7 @@ const (
 	stageLearnedDuals   = "learned duals"
 	stageColumns        = "column generation"
 	stageTable          = "exact patterns"
+	stageEnumeration    = "every way for few pods"
 	stageDive           = "dive"
 	stageRuin           = "ruin and recreate"
 	stageProofDuals     = "duals for the proof"
@@ -32,6 +33,7 @@ var Stages = []stage{
 	{stageLearnedDuals, "greedy packing is repeated with duals learned from what pods came to cost"},
 	{stageColumns, "columns are generated, and the program over them rounded"},
 	{stageTable, "columns are priced by an exact table over two resources once quick searches find none"},
+	{stageEnumeration, "few pods are packed in every way, and the cheapest is kept"},
 	{stageDive, "the program over columns is rounded one column at a time, and solved again between"},
 	{stageRuin, "the machines used worst are taken out and packed again"},
 	{stageProofDuals, "duals are looked for that prove most, after those that pack best"},
