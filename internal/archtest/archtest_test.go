@@ -86,7 +86,7 @@ type file struct {
 func goFiles(t *testing.T) []file {
 	t.Helper()
 	var out []file
-	for _, top := range []string{"internal", "api", "cmd", "charts", "sandbox", "test", "build"} {
+	for _, top := range []string{"internal", "api", "cmd", "charts", "examples", "sandbox", "test", "build"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(p string, d fs.DirEntry, err error) error {
 			if os.IsNotExist(err) {
 				return nil

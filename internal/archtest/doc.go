@@ -6,7 +6,7 @@
 package archtest
 
 // Policy lists which package may import which: in "a < b", b may import a, and whatever a may import. A package is a folder under
-// internal, or one of the top-level folders api, charts, cmd. A folder below a package belongs to it unless Policy names it. A new package
+// internal, or one of the top-level folders api, charts, cmd, examples. A folder below a package belongs to it unless Policy names it. A new package
 // is added here with its first file. Policy is the design, not a list of the imports that the code happens to have.
 const Policy = `
 model < plan < solve < disrupt
@@ -66,7 +66,7 @@ explain, controller/view < controller/answer < controller
 cloud, controller/view < controller/metrics < controller
 decide, verify, state, cloud, report < controller
 controller, kube/takeover, prometheus, cloud/kwok, cloud/aws, cloud/nodegroups, cloud/externalgrpc, cloud/clusterapi, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd
-record < cli
+record, examples < cli
 testwait < cloud/cloudtest, kube/kubetest
 casetest
 `

@@ -60,7 +60,7 @@ func sentence(r plan.Reason) string {
 	case plan.NoPools:
 		switch names := plan.DetailOf[plan.OfNoPools](r).Static.Names(); len(names) {
 		case 0:
-			return "there is no NodePool that could launch a node; create one"
+			return "no NodePool exists that could launch a node; create one ('dovetail manifests --nodepool aws' prints an example)"
 		case 1:
 			return "NodePool " + names[0] + " is static (spec.replicas), so it launches no node for a pending pod; raise spec.replicas, or create a NodePool without it"
 		default:

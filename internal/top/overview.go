@@ -74,6 +74,10 @@ func Overview(w io.Writer, v *View, width int, program string) error {
 func next3(v *View) [][2]string {
 	dovetail := slices.ContainsFunc(v.Autoscalers, func(a Autoscaler) bool { return a.Name == Dovetail })
 	var out [][2]string
+	pools := slices.ContainsFunc(v.Pools, func(r PoolRow) bool { return r.Key != "" })
+	if dovetail && !pools && len(v.Reading) == 0 && len(v.Problems) == 0 {
+		out = append(out, [2]string{"manifests --nodepool aws", "print an example NodePool: without one, no node is launched (in a sandbox: kwok)"})
+	}
 	if dovetail && v.Total.Pending > 0 {
 		out = append(out, [2]string{"why pods --pending", "reasons and remedies of the pending pods"})
 	}

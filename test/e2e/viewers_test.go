@@ -87,7 +87,7 @@ func TestViewers(t *testing.T) {
 	e.podOf(port, namespace)
 	e.podsRefused(1)
 	pod := "pod/viewers/" + e.pods()[0].Name
-	history(looker, 0, pod, "there is no NodePool that could launch a node")
+	history(looker, 0, pod, "no NodePool exists that could launch a node")
 	if status, out := e.dovetail("why", pod, "--kubeconfig", looker); status != 0 || !strings.Contains(out, "Why no node is launched for it") {
 		t.Errorf("of a pod: %d %s", status, out)
 	}

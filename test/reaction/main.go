@@ -249,7 +249,8 @@ const (
 	pools   = "/apis/karpenter.sh/v1/nodepools"
 )
 
-// pool makes the node class and the pool of examples/nodepool.yaml, and waits until it can be bought from.
+// pool makes the node class and the pool of examples/nodepool.yaml, and waits until it can be bought from. Only empty nodes are removed:
+// consolidation would change the nodes that are measured.
 func (r *rig) pool(ctx context.Context) error {
 	root, err := sandbox.Root()
 	if err != nil {
@@ -260,7 +261,7 @@ func (r *rig) pool(ctx context.Context) error {
 		return err
 	}
 	made := 0
-	for _, doc := range strings.Split(string(text), "\n---\n") {
+	for _, doc := range strings.Split(strings.ReplaceAll(string(text), "WhenEmptyOrUnderutilized", "WhenEmpty"), "\n---\n") {
 		path := pools
 		if strings.Contains(doc, "kind: KWOKNodeClass\n") {
 			path = classes

@@ -34,6 +34,7 @@ type Options struct {
 	Replicas       int           `json:"replicas"`
 	Cloud          string        `json:"cloud"`              // what the controller buys from: CloudKwok or CloudAWS
 	Groups         string        `json:"groups,omitempty"`   // Auto Scaling groups of the simulated AWS: OwnGroups, a file, or none
+	NodePool       bool          `json:"nodePool,omitempty"` // the example NodePool of the cloud is created
 	ManagerQPS     int           `json:"managerQPS"`         // requests a second of kube-controller-manager
 	Kubelets       string        `json:"kubelets,omitempty"` // path of the dovetail-kubelet binary, run once a node; empty: kwok plays the kubelets
 	Audit          bool          `json:"audit,omitempty"`    // Dovetail's requests are written to Dir.AuditLog
@@ -298,12 +299,16 @@ func awsEnv(d Dir, server, url string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the sandbox's authority: %w", err)
 	}
-	return []string{
-		"AWS_ENDPOINT_URL=" + url, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIDSANDBOX", "AWS_SECRET_ACCESS_KEY=sandbox", "AWS_SESSION_TOKEN=",
-		"AWS_PROFILE=", "AWS_CONFIG_FILE=" + os.DevNull, "AWS_SHARED_CREDENTIALS_FILE=" + os.DevNull, "AWS_EC2_METADATA_DISABLED=true",
-		"CLUSTER_NAME=" + clusterName, "CLUSTER_ENDPOINT=" + server, "CLUSTER_CA_BUNDLE=" + base64.StdEncoding.EncodeToString(ca),
-		"INTERRUPTION_QUEUE=" + clusterName, "ENABLE_ZONAL_SHIFT=true",
-	}, nil
+	return append(AWSClientEnv(url),
+		"AWS_SESSION_TOKEN=", "AWS_PROFILE=", "AWS_CONFIG_FILE="+os.DevNull, "AWS_SHARED_CREDENTIALS_FILE="+os.DevNull, "AWS_EC2_METADATA_DISABLED=true",
+		"CLUSTER_NAME="+clusterName, "CLUSTER_ENDPOINT="+server, "CLUSTER_CA_BUNDLE="+base64.StdEncoding.EncodeToString(ca),
+		"INTERRUPTION_QUEUE="+clusterName, "ENABLE_ZONAL_SHIFT=true",
+	), nil
+}
+
+// AWSClientEnv returns the environment variables, as NAME=VALUE, with which an AWS client uses the simulated AWS at an URL. The keys are fictitious.
+func AWSClientEnv(url string) []string {
+	return []string{"AWS_ENDPOINT_URL=" + url, "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=AKIDSANDBOX", "AWS_SECRET_ACCESS_KEY=sandbox"}
 }
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

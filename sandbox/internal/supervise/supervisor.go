@@ -236,6 +236,11 @@ func (s *supervisor) startDovetail(ctx context.Context) error {
 	if err := s.makeGroups(ctx); err != nil {
 		return err
 	}
+	if s.options.NodePool {
+		if err := s.makeNodePool(ctx); err != nil {
+			return err
+		}
+	}
 	var controllers errorGroup
 	for _, c := range s.plan.Controllers {
 		controllers.run(s.giveUp, func() error { return s.startAndWait(ctx, c) })
@@ -264,22 +269,43 @@ func (s *supervisor) makeGroups(ctx context.Context) error {
 	return nil
 }
 
-// applyManifests hands kubectl, which is this binary, what Dovetail prints.
+// applyManifests applies the API, identity and rights that Dovetail prints.
 func (s *supervisor) applyManifests(ctx context.Context) error {
 	if err := os.Remove(s.dir.Log("manifests")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("clear the log of the manifests: %w", err)
 	}
-	printed, err := s.output(ctx, "manifests", s.options.Dovetail, []string{"manifests"}, nil)
+	args := []string{"manifests"}
+	if s.options.Groups != "" {
+		args = append(args, "--group-status") // a controller with discovered groups writes their status
+	}
+	printed, err := s.output(ctx, "manifests", s.options.Dovetail, args, nil)
 	if err != nil {
 		return fmt.Errorf("ask %s for its manifests: %w", s.options.Dovetail, err)
 	}
-	documents := plane.RBAC() + "---\n" + string(printed)
-	_, err = s.output(ctx, "manifests", s.self,
-		[]string{"--dir", string(s.dir), "kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-"}, strings.NewReader(documents))
-	if err != nil {
+	if err := s.apply(ctx, plane.RBAC()+"---\n"+string(printed)); err != nil {
 		return fmt.Errorf("apply Dovetail's manifests: %w", err)
 	}
 	return nil
+}
+
+// makeNodePool creates the example NodePool of the cloud.
+func (s *supervisor) makeNodePool(ctx context.Context) error {
+	printed, err := s.output(ctx, "manifests", s.options.Dovetail, []string{"manifests", "--nodepool", s.options.Cloud}, nil)
+	if err != nil {
+		return fmt.Errorf("ask %s for an example NodePool: %w", s.options.Dovetail, err)
+	}
+	if err := s.apply(ctx, string(printed)); err != nil {
+		return fmt.Errorf("apply the example NodePool: %w", err)
+	}
+	s.tell(Event{Step: "NodePool default made"})
+	return nil
+}
+
+// apply has kubectl, which is this binary, apply YAML documents.
+func (s *supervisor) apply(ctx context.Context, documents string) error {
+	_, err := s.output(ctx, "manifests", s.self,
+		[]string{"--dir", string(s.dir), "kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-"}, strings.NewReader(documents))
+	return err
 }
 
 // output runs a short-lived helper; what it says on standard error is its log.

@@ -22,8 +22,9 @@ const stopLimit = 40 * time.Second
 func newDown(resolve func() (plane.Dir, error)) *cobra.Command {
 	keep := false
 	command := &cobra.Command{
-		Use:   "down",
-		Short: "Stop the sandbox and remove its data",
+		Use:        "down",
+		SuggestFor: []string{"stop", "delete"},
+		Short:      "Stop the sandbox and remove its data",
 		Long: `Stop every process of the sandbox and wait until they have exited. The data and
 certificates of the cluster are removed, the logs are kept. With --keep, the data
 are kept too, and the next "up" uses them.`,

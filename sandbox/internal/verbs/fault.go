@@ -41,7 +41,12 @@ Ctrl-C ends a "stop" or "slow" fault immediately.`,
 		Example: `  dovetail-sandbox fault kill kube-controller-manager --for 10s
   dovetail-sandbox fault stop kube-apiserver etcd --for 40s
   dovetail-sandbox fault slow machines --for 20s --share 0.05`,
-		Args: cobra.MinimumNArgs(2),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return errors.New("fault needs kill, stop or slow, and one or more components (\"status\" lists them), for example: fault kill kwok --for 10s")
+			}
+			return nil
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			if f.Kind = args[0]; !slices.Contains([]string{supervise.Kill, supervise.Stop, supervise.Slow}, f.Kind) {
 				return fmt.Errorf("unknown fault %q: it must be kill, stop or slow", f.Kind)

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -56,12 +57,13 @@ Everything listens on 127.0.0.1 and is written below one directory:
   dovetail-sandbox kubectl get nodes
   dovetail-sandbox status
   dovetail-sandbox down`,
+		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.PersistentFlags().StringVar(&dir, "dir", "", "Directory of the sandbox. Default: see 'dovetail-sandbox --help'")
 	resolve := func() (plane.Dir, error) { return resolveDir(dir) }
-	root.AddCommand(newUp(resolve), newDown(resolve), newStatus(resolve), newFault(resolve), newSupervise(resolve))
+	root.AddCommand(newUp(resolve), newDown(resolve), newStatus(resolve), newFault(resolve), newVersion(), newSupervise(resolve))
 	root.AddCommand(newDemo(func() (plane.Dir, bool, error) { return resolveDemo(dir) }))
 	// The components themselves are dispatched before cobra sees the arguments;
 	// these entries are for the help page.
@@ -79,4 +81,31 @@ Everything listens on 127.0.0.1 and is written below one directory:
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	return root
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Show the version of this binary and of its control plane", Args: cobra.NoArgs,
+		Run: func(command *cobra.Command, _ []string) {
+			fmt.Fprintln(command.OutOrStdout(), "dovetail-sandbox", version())
+		},
+	}
+}
+
+// version returns the version of this binary's module, and that of the Kubernetes components in it.
+func version() string {
+	own, control := "devel", "unknown"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return own
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		own = v
+	}
+	for _, d := range info.Deps {
+		if d.Path == "k8s.io/kubernetes" {
+			control = d.Version
+		}
+	}
+	return own + ", Kubernetes " + control
 }

@@ -154,7 +154,7 @@ func show(w io.Writer, dir plane.Dir, r report, now time.Time) error {
 		}
 	}
 	if r.State.AWSURL != "" {
-		_, err := fmt.Fprintf(w, "AWS        AWS_ENDPOINT_URL=%s\n", r.State.AWSURL)
+		_, err := fmt.Fprintf(w, "AWS        export %s\n", strings.Join(plane.AWSClientEnv(r.State.AWSURL), " "))
 		return err
 	}
 	return nil

@@ -56,6 +56,9 @@ A sandbox that was stopped with "down --keep" starts with its previous data.`,
 		Example: `  # a cluster that Dovetail scales, with machines that boot as slowly as real ones
   dovetail-sandbox up
 
+  # with an example NodePool, so that pending pods get nodes at once
+  dovetail-sandbox up --nodepool
+
   # no waiting for machines and images, and one node that Dovetail does not manage
   dovetail-sandbox up --boot 0 --pull 0 --base m5.large
 
@@ -103,6 +106,7 @@ A sandbox that was stopped with "down --keep" starts with its previous data.`,
 	flags.StringVar(&options.Base, "base", "", "Instance type of one additional node that Dovetail does not manage, for example m5.large")
 	flags.Int64Var(&options.Seed, "seed", 1, "Seed for random boot and pull times")
 	flags.StringVar(&options.Cloud, "cloud", plane.CloudKwok, "Cloud provider: kwok (KWOKNodeClass), or aws (EC2NodeClass on a simulated AWS)")
+	flags.BoolVar(&options.NodePool, "nodepool", false, "Create the example NodePool default, which \"dovetail manifests --nodepool\" prints")
 	flags.StringVar(&options.Groups, "groups", "", `With --cloud aws: create two Auto Scaling groups, which the controller discovers by
 tags k8s.io/cluster-autoscaler/enabled and .../sandbox. --groups=FILE creates the
 groups of a YAML list, in the format of sandbox/internal/plane/groups.yaml`)
@@ -146,6 +150,8 @@ func check(o *plane.Options) error {
 		return fmt.Errorf("--cloud %s: must be kwok or aws", o.Cloud)
 	case o.Groups != "" && (o.Cloud != plane.CloudAWS || o.Dovetail == ""):
 		return errors.New("--groups: only the simulated AWS has Auto Scaling groups; add --cloud aws")
+	case o.NodePool && o.Dovetail == "":
+		return errors.New("--nodepool: --no-manifests installs no NodePool API; remove one of the two flags")
 	case o.Kubelets != "" && o.Dovetail == "":
 		return errors.New("--kubelets: only the simulated cloud has machines, and --no-manifests starts none")
 	case o.Kubelets != "" && runtime.GOOS != "linux":
@@ -220,14 +226,17 @@ func up(dir plane.Dir, options plane.Options, said func(flag string) bool) error
 	if err := letGo(leash); err != nil {
 		return err
 	}
-	fmt.Printf("\n  kubeconfig  %s\n  look        %s\n  stop        %s\n",
+	fmt.Printf("\n  kubeconfig  export KUBECONFIG=%s    (for dovetail, and for your own kubectl)\n  look        %s\n  stop        %s\n",
 		dir.Kubeconfig(plane.Admin), hint(dir, "kubectl get nodes"), hint(dir, "down"))
+	if options.Dovetail != "" && !options.NodePool && options.Groups == "" {
+		fmt.Printf("  NodePool    %s manifests --nodepool %s | %s\n", options.Dovetail, options.Cloud, hint(dir, "kubectl apply -f -"))
+	}
 	if state, err := supervise.Read(dir); err == nil && state != nil {
 		if ask := question(state); ask != "" {
 			fmt.Printf("  ask         %s\n", ask)
 		}
 		if state.AWSURL != "" {
-			fmt.Printf("  AWS         AWS_ENDPOINT_URL=%s\n", state.AWSURL)
+			fmt.Printf("  AWS         export %s\n", strings.Join(plane.AWSClientEnv(state.AWSURL), " "))
 		}
 	}
 	return nil
@@ -254,7 +263,7 @@ func alreadyUp(dir plane.Dir, options plane.Options, said func(flag string) bool
 func flagValues(o plane.Options) map[string]string {
 	return map[string]string{
 		"no-autoscaler": strconv.FormatBool(o.NoAutoscaler), "boot": o.Boot.String(), "pull": o.Pull.String(), "catalog": o.Catalog, "base": o.Base,
-		"seed": strconv.FormatInt(o.Seed, 10), "cloud": o.Cloud, "groups": o.Groups, "replicas": strconv.Itoa(o.Replicas),
+		"seed": strconv.FormatInt(o.Seed, 10), "cloud": o.Cloud, "groups": o.Groups, "nodepool": strconv.FormatBool(o.NodePool), "replicas": strconv.Itoa(o.Replicas),
 		"controller-manager-qps": strconv.Itoa(o.ManagerQPS), "dovetail": o.Dovetail, "controller-flags": strings.Join(o.ControllerArgs, " "),
 		"controller-arg": strings.Join(o.ControllerArgs, " "), "machines-arg": strings.Join(o.MachinesArgs, " "), "no-manifests": strconv.FormatBool(o.Dovetail == ""),
 		"audit": strconv.FormatBool(o.Audit), "kubelets": strconv.FormatBool(o.Kubelets != ""),

