@@ -78,7 +78,9 @@ func (c *Cluster) becomeReady(m *Machine) {
 	if n := c.Nodes[m.Node]; n != nil && !n.Ready && !m.Gone && m.ready >= 0 {
 		c.setReady(n, true)
 		c.startDrivers(m)
-		c.due.add(c.Now.Add(1), func() { c.removeStartupTaints(m) })
+		if p := c.Pool(m.Pool); p != nil && len(p.StartupTaints) > 0 {
+			c.due.add(c.Now.Add(1), func() { c.removeStartupTaints(m) })
+		}
 	}
 }
 

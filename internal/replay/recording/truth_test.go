@@ -45,26 +45,34 @@ func read(tb testing.TB, path string) (*recording.Recording, *replay.Variant) {
 }
 
 // TestTruth: the replay of a recording of all of Dovetail's own run makes its decisions again, though the recorded controller waited another time for
-// more changes. Soaks are of controllers that wait equally long: over 12 hours, a decision that depends on the wait is likely.
+// more changes. In some runs a decision depends on that wait, and all later ones differ with it: at most a third of the runs may be so, and cost and waiting
+// time stay near. Soaks are of controllers that wait equally long: over 12 hours, such a decision is likely, and none may differ.
 func TestTruth(t *testing.T) {
-	seeds, long := uint64(2), 3*time.Hour
-	if os.Getenv("DOVETAIL_SOAK") != "" {
+	seeds, long, soak := uint64(6), 3*time.Hour, os.Getenv("DOVETAIL_SOAK") != ""
+	if soak {
 		seeds, long = 24, 12*time.Hour
 	}
+	differing := uint64(0)
 	for seed := range seeds {
 		l := newLab(t, seed, 6)
 		l.addSets()
-		l.jitters = os.Getenv("DOVETAIL_SOAK") == ""
+		l.jitters = !soak
 		played, measured, own := playAgain(t, l, long)
 		a := replay.Agree(own, played.Decisions)
 		t.Logf("seed %d: of %d decisions %d the same and %d at another time, %d more; cost %.2f, measured %.2f, replayed %.2f; waiting %s and %s; %d steps", seed,
 			a.Recorded, a.Same, a.Shifted, a.Added, l.micro/1e6, float64(measured.Micro)/1e6, float64(played.Micro)/1e6, measured.Waiting, played.Waiting, played.Steps)
-		if a.Recorded < 20 || a.Same < (a.Recorded*99+99)/100 || a.Added > a.Recorded/100 {
-			t.Errorf("seed %d: %d of %d decisions are the same, want 99 %%; %d are more; others: %v", seed, a.Same, a.Recorded, a.Added, a.Differing)
-		}
 		near(t, "measured cost", float64(measured.Micro), l.micro, 0.01)
-		near(t, "replayed cost", float64(played.Micro), float64(measured.Micro), 0.01)
-		near(t, "waiting", played.Waiting.Minutes(), measured.Waiting.Minutes(), 0.05)
+		costs, waits := 0.01, 0.05
+		if a.Recorded < 20 || a.Same < (a.Recorded*99+99)/100 || a.Added > a.Recorded/100 {
+			t.Logf("seed %d: %d of %d decisions are the same; %d are more; others: %v", seed, a.Same, a.Recorded, a.Added, a.Differing)
+			differing++
+			costs, waits = 0.1, 0.25
+		}
+		near(t, "replayed cost", float64(played.Micro), float64(measured.Micro), costs)
+		near(t, "waiting", played.Waiting.Minutes(), measured.Waiting.Minutes(), waits)
+	}
+	if soak && differing > 0 || differing > seeds/3 {
+		t.Errorf("decisions of %d of %d runs differ", differing, seeds)
 	}
 }
 
