@@ -30,16 +30,22 @@ func TestReasonsAreTyped(t *testing.T) {
 			if kind, ok := v.Type.(*ast.Ident); ok && kind.Name == "Code" {
 				codes = append(codes, v.Names[0].Name)
 			}
-			if v.Names[0].Name != "details" {
+			if !slices.Contains([]string{"poolChecks", "refusals", "disruptions", "otherDetails"}, v.Names[0].Name) {
 				return true
 			}
 			for _, e := range v.Values[0].(*ast.CompositeLit).Elts {
-				row := e.(*ast.KeyValueExpr)
-				code := row.Key.(*ast.Ident).Name
+				var row [2]ast.Expr // code and Detail
+				switch e := e.(type) {
+				case *ast.KeyValueExpr:
+					row = [2]ast.Expr{e.Key, e.Value}
+				case *ast.CompositeLit:
+					row = [2]ast.Expr(e.Elts)
+				}
+				code := row[0].(*ast.Ident).Name
 				if details[code] != "" {
 					t.Errorf("code %s has two rows in plan's details", code)
 				}
-				details[code] = row.Value.(*ast.CompositeLit).Type.(*ast.Ident).Name
+				details[code] = row[1].(*ast.CompositeLit).Type.(*ast.Ident).Name
 			}
 			return true
 		})

@@ -46,7 +46,7 @@ type demandLook struct {
 	next      time.Time       // when to look if nothing happens; zero: never
 }
 
-// check reports whether to look at demand now, and closes the windows of those that are looked at.
+// check reports whether to decide on demand now, and closes the batch windows of the namespaces that are decided on.
 func (b *batchWindows) check(now time.Time) demandLook {
 	b.takeChanges(now)
 	unseen := b.state.ListUnseen(now.Add(-b.schedulerWait))

@@ -48,7 +48,7 @@ func askLoop[T any](ctx context.Context, changes chan<- state.Change, ask func(*
 	}
 }
 
-// retryPause is the pause after the n-th failure in a row.
+// retryPause returns how long a failed call waits before its retry, after the n-th failure in a row.
 func retryPause(n int, first, most time.Duration) time.Duration {
 	d := first
 	for i := 1; i < n && d < most; i++ {

@@ -30,9 +30,10 @@ func (c *Controller) onlyLooksAt(class *state.NodeClass) bool {
 	return c.passive.Load() != nil || c.shadow != nil || c.sharesCluster() && class.Scaling == nil
 }
 
-// lookOnly takes from a loop everything that it could write with, before its parts are made: it decides as it would if it
-// acted, verifies that, and does nothing. What it decided and what somebody else did instead are kept for ShadowReport.
-func (c *Controller) lookOnly() {
+// makeReadOnly removes from a controller, before its parts are created, everything that it could write with (shadow mode): it
+// decides and verifies as if it acted, and carries out nothing. Its decisions, and what the other autoscaler did instead, are
+// kept for ShadowReport.
+func (c *Controller) makeReadOnly() {
 	c.Cluster, c.Keeper, c.Histories, c.Decisions, c.Savings, c.GroupStatus, c.Background = readOnlyCluster{}, nil, nil, nil, nil, nil, nil
 	c.shadow = shadow.New(c.State, shadowLoop{c}, time.Now())
 	c.State.BeforeClaim, c.State.BeforeNode = c.shadow.FollowClaim, c.shadow.FollowNode

@@ -25,7 +25,7 @@ import (
 // New completes a controller whose exported fields are set; changes must be emitted before Run can see anything.
 func New(c *Controller) *Controller {
 	if c.ReadOnly {
-		c.lookOnly()
+		c.makeReadOnly()
 	} else {
 		c.Cluster = newToldCluster(c.Cluster)
 	}

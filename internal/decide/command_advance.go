@@ -233,8 +233,8 @@ func (dc *disruptionCommands) taintDelay(m *cluster.Command) time.Duration {
 	return d
 }
 
-// abortCause says why a command must be taken back, and whether because it failed (CommandFailed) or since the cluster is
-// another by now (Aborted); empty: it may go on.
+// abortCause returns why a disruption command must be cancelled, with code CommandFailed if it failed or Aborted if the cluster
+// has changed; empty: it continues.
 func (dc *disruptionCommands) abortCause(m *cluster.Command) (code plan.Code, why string) {
 	if len(m.Replacements) < m.Of {
 		return plan.CommandFailed, "a replacement NodeClaim was deleted or never created"

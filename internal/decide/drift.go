@@ -81,7 +81,8 @@ func (ix *index) findDrift(u *disrupt.Candidate) drift {
 	return drift{reason, message, hasOldHash(u), isNotOffered(u), u.Claim.Is(lifecycle.Drifted)}
 }
 
-// driftReason returns why a machine has drifted, as the condition says it; an empty reason: it has not.
+// driftReason returns the reason and message of the Drifted condition of a node: the NodePool hash or requirements have changed,
+// its instance type is no longer offered, or the provider reports drift. Empty: the node has not drifted.
 func (ix *index) driftReason(u *disrupt.Candidate) (reason, message string) {
 	c, p := u.Claim, u.Pool
 	if have := c.Annotations[hashAnnotation]; have != "" && p.Hash != "" && have != p.Hash {

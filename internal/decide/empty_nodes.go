@@ -11,10 +11,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// startEmpty starts the deletion of nodes that have had no workload pod for their pool's consolidateAfter, as far as
-// budgets allow. Each is a command without replacements: its node is tainted and looked at again before it is deleted,
-// for kube-scheduler may just be binding a pod to it. A node that holds a pod which has just been evicted elsewhere, or is pending, stays
-// until that pod is bound: the command that moves it may have counted on this node.
+// startEmpty starts the removal of empty nodes, which have had no workload pod for consolidateAfter of their NodePool, within
+// disruption budgets. Each is a command without replacements: the node is tainted and evaluated again before it is deleted,
+// because kube-scheduler may be binding a pod to it. A node with capacity for a pod that was just evicted elsewhere, or is
+// pending, is kept until that pod is bound, because the command that moved the pod may have counted on this node.
 func (se *disruptionSearch) startEmpty() {
 	if se.buffers.isUnsettled() {
 		return // virtual pods may be given this very node

@@ -203,8 +203,8 @@ func (pu *purchases) rememberClaimPrices() {
 	pu.mem.claimMicro = next
 }
 
-// createClaims makes a claim for each new machine. Virtual pods get no slots, and one that is bought for them alone is
-// not reserved: it is there for whoever comes. Replaced are the uids of the claims that the machines take the place of, if any.
+// createClaims creates a NodeClaim for each new node. Virtual pods get no slots, and a node that is launched only for virtual
+// pods is not reserved. replaced are the uids of the NodeClaims that the new nodes replace.
 func (pu *purchases) createClaims(nodes []solve.NewNode, replaced ...string) {
 	for i := range nodes {
 		n := &nodes[i]
@@ -234,10 +234,9 @@ func (pu *purchases) createClaims(nodes []solve.NewNode, replaced ...string) {
 	}
 }
 
-// newClaimName names a claim after what it is for: its pool, its pods, and the uids of the claims that it replaces, or the
-// replacement of a replacement would have the name of the claim before both, which whoever watched that takes for it. The
-// order of the uids matters, that of the pods does not. A name that is taken by a claim on its way out is salted with that
-// claim's uid.
+// newClaimName derives the name of a NodeClaim from its pool, its pods and the uids of the NodeClaims that it replaces. Without
+// these uids, the replacement of a replacement would have the name of the first NodeClaim. The order of the uids matters, the
+// order of the pods does not. If a NodeClaim that is being deleted has the name, its uid is added as a salt.
 func (pu *purchases) newClaimName(pool string, pods []*model.Pod, replaced []string) string {
 	uids := make([]string, len(pods))
 	for i, p := range pods {

@@ -143,8 +143,8 @@ func (f *freeCapacity) closeNode(name string) {
 	f.updateNode(i)
 }
 
-// placePod places one pod of a class on the fullest node that holds it, and returns the node's index; -1 when no node
-// does. A class that needs the solver is never placed here.
+// placePod places one pod of a class on the fullest existing node that fits, and returns the index of the node; -1 if none fits.
+// A class that needs the solver is never placed.
 func (f *freeCapacity) placePod(c *model.Class) int {
 	if len(f.nodes) == 0 || f.unplaceable[c] || f.needsSolver(c) {
 		return -1
@@ -184,8 +184,8 @@ func (f *freeCapacity) findFullest(k int, c *model.Class, best *int, fill *float
 	f.findFullest(b, c, best, fill)
 }
 
-// placePods places pods, the largest first and each on the fullest node that holds it. It returns where they went, by
-// index of node, and those that no node holds, the largest first.
+// placePods places pods of candidates on the free capacity of existing nodes: the largest pod first, each on the fullest node
+// that fits. It returns the placed pods by index of node, and the pods that fit no node, the largest first.
 func (f *freeCapacity) placePods(pods []*model.Pod) (placed map[int][]*model.Pod, rest []*model.Pod) {
 	placed = map[int][]*model.Pod{}
 	bySize := slices.Clone(pods)

@@ -50,12 +50,12 @@ func expectScaleUps(list []ScaleUp, duals dualPrices) []forecastLoss {
 	return out
 }
 
-// valueOverHorizon is what a saving of so much an hour comes to over the horizon if the pods of these candidates move.
+// valueOverHorizon returns what a saving per hour is worth over the horizon if the pods of these candidates move.
 //
-// Pods that are expected back take the free capacity that is left first. From when on nodes have to be bought for
-// them, their price is not saved any more; and the pods wait while these nodes boot, at Policy.WaitMicroPerMinute. Of
-// pods that move and are expected to go, nothing is saved from then on: their capacity would come free anyway. What is
-// saved until then begins when the candidates' pods have had their grace period.
+// Pods that are forecast to come back first take the remaining free capacity. From the time at which nodes must be launched for
+// them, the price of these nodes is no longer saved, and the pods wait while the nodes boot, at Policy.WaitMicroPerMinute. For
+// pods that move and are forecast to end, nothing is saved from then on, because their capacity would become free anyway. The
+// saving begins after the grace period of the candidates' pods.
 func (p *pricing) valueOverHorizon(savingMicroPerHour int64, candidates []*Candidate) (v horizonValue) {
 	saving := savingMicroPerHour
 	freeValue := max(0, p.freeValue-saving)

@@ -12,10 +12,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// launchInstance asks for the claim's instance, or deletes the claim when the last try failed for good or the time is
-// up. A claim whose instance the cloud lists, or may have since it was last asked, is launched again, which finds that
-// instance: its time may have passed while nobody ran to write down what was bought, and its node may have pods by now.
-// What a node group was asked for and has not come has the time of a node to register. In a shortage of capacity it first waits for other launches (Input.Awaits).
+// launchInstance launches the instance of a NodeClaim, or deletes the NodeClaim if the last launch failed permanently or timed
+// out. If the cloud lists an instance for the NodeClaim, or may have one since the last list, the launch is repeated, and the
+// provider returns the existing instance. That completes the launch of a leader that died, or lost its lease, before it recorded
+// the provider ID. A launch that a node group has accepted has the registration timeout instead. In a shortage of capacity, it
+// first waits for other launches (Input.Awaits).
 func launchInstance(in *Input, out *Output) {
 	c := in.Claim
 	if in.Barred.Why.Code != "" {

@@ -90,8 +90,9 @@ func LastReboot(c *model.Claim) time.Time {
 	return c.Conditions[Rebooting].Since
 }
 
-// MayReboot reports whether a claim's node may be rebooted to repair it: it has been usable, its boot ID tells a reboot that is over, it is in no
-// node group, whose server sees to its machines, and it has not been rebooted too often, nor has a reboot failed.
+// MayReboot reports whether an unhealthy node may be rebooted instead of replaced: it was usable, its boot ID shows when a reboot
+// has finished, it belongs to no node group (whose server repairs its nodes itself), it was not rebooted too often, and no reboot
+// of it failed.
 func MayReboot(c *model.Claim, n *model.Node, now time.Time) bool {
 	recent := slices.DeleteFunc(reboots(c), func(t time.Time) bool { return !now.Before(t.Add(rebootHistory)) })
 	return c.Is(Initialized) && n.BootID != "" && c.ProviderID != "" && c.NodeGroup() == "" && len(recent) < mostReboots && c.Conditions[Rebooting].Reason != RebootFailed

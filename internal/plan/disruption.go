@@ -88,3 +88,23 @@ const (
 	Ended           Code = "Ended"                // the pod has terminated
 	ForeignHold     Code = "Finalizer"            // a finalizer of another controller holds the object; Subject: the object, Key: the finalizers
 )
+
+// disruptions are the codes of this file with the type of their Detail.
+var disruptions = map[Code]Detail{
+	Underutilized: OfUnderutilized{}, Drifted: OfDrifted{}, Unhealthy: OfUnhealthy{}, Rebooting: OfRebooting{}, Interrupted: OfInterrupted{},
+	ScaledDown: OfReplicas{}, Replicas: OfReplicas{}, Adopted: Nothing{}, Leftover: OfLeftover{}, Aborted: OfAborted{}, CommandFailed: OfAborted{},
+	NotInitialized: OfNotInitialized{}, Moving: OfMoving{}, NoPrice: OfNoPrice{}, NodeDoNotDisrupt: OfNodeHeld{}, DriftBackOff: OfDriftBackOff{},
+	Nominated: OfNominated{}, ConsolidationOff: OfConsolidationOff{}, Static: OfStatic{}, ClusterMinimum: OfClusterMinimum{},
+	GroupMinimum: OfGroupMinimum{}, GroupNotChosen: OfGroupNotChosen{}, GroupUnread: OfGroupUnread{}, GroupRefresh: OfGroupRefresh{},
+	WellUsed: OfWellUsed{}, Quiet: OfQuiet{}, DelayAfterAdd: OfDelay{}, DelayAfterDelete: OfDelay{}, DelayAfterFailure: OfDelay{}, Payback: OfPayback{},
+	PodDoNotDisrupt: OfPodHeld{}, SafeToEvict: OfSafeToEvict{}, NoController: OfNoController{}, LocalStorage: OfLocalStorage{},
+	SystemPod: OfSystemPod{}, CustomController: OfCustomController{}, FewReplicas: OfFewReplicas{}, DisruptionBudgetPDB: OfPDB{},
+	SeveralPDBs: OfSeveralPDBs{}, GangApart: OfGangApart{}, Budget: OfBudget{}, NoHome: OfNoHome{}, NotCheaper: OfNotCheaper{},
+	DoesNotPay: OfDoesNotPay{}, NotKept: OfNotKept{}, LaunchesPaused: OfLaunchesPaused{}, ShortLived: OfShortLived{},
+	BadRestartCost: OfBadRestartCost{}, NoReplacementFound: OfNoReplacementFound{}, NotBalanced: OfNotBalanced{}, SpotToSpot: OfSpotToSpot{},
+	RepairBlocked: OfRepairBlocked{}, NoSurge: OfNoSurge{}, CallFailed: OfCallFailed{}, ChangeUndone: OfChangeUndone{}, NodeMissing: OfNodeMissing{},
+	SeveralNodes: OfSeveralNodes{}, NodeNotReady: OfNodeNotReady{}, EphemeralTaint: OfNodeTaint{}, ResourceMissing: OfResourceMissing{},
+	NodeGone: Nothing{}, AwaitsPods: OfPods{}, AwaitsLaunch: OfAwaitsLaunch{}, AwaitsMachine: OfAwaitsMachine{}, InstancesUnread: Nothing{},
+	PodTerminating: OfPodTerminating{}, EvictedLater: OfPods{}, EvictionPace: OfEvictionPace{}, SuccessorFirst: OfSuccessorFirst{},
+	VolumeAttached: OfHolders{}, DeletionDelayed: OfDeletionDelayed{}, MinimumDrain: OfMinimumDrain{}, Ended: Nothing{}, ForeignHold: OfHolders{},
+}

@@ -76,47 +76,6 @@ type PodDecision struct {
 // Code identifies the failed check, or the cause of an action.
 type Code string
 
-// Codes for refused pods, in the order of the checks.
-const (
-	NoPools          Code = "NoPools"          // no NodePool is ready
-	Taint            Code = "Taint"            // Key: the taint that the pod does not tolerate
-	Requirement      Code = "Requirement"      // Key: the label; Want: the pod's requirement, Have: the pool's
-	NoInstanceType   Code = "NoInstanceType"   // no instance type satisfies both pod and pool; Key: the label that excludes the last ones
-	Resource         Code = "Resource"         // Key: the resource; Want: request plus DaemonSets, Have: the largest allocatable
-	CameShort        Code = "CameShort"        // nodes of the type were smaller than specified, twice; Key: the resource; Have: the nodes' amount
-	ShortAgain       Code = "CameShortTwice"   // two nodes launched for the pod were smaller than specified; Subject: the last instance type; Key, Have: the resource that is too small for the pod alone
-	Offering         Code = "Offering"         // instance types fit, but none in the required zone and capacity type
-	ZonalShift       Code = "ZonalShift"       // all offerings that fit are in a zone that the cluster is shifted away from; of a node: it is in such a zone; Key: the zone, Have: the shift, Want: its end, empty: unknown
-	OutOfCapacity    Code = "OutOfCapacity"    // all offerings that fit are marked unavailable; Subject: an exhausted quota of the cheapest such offering, and the remedy
-	GroupMaximum     Code = "NodeGroupMaximum" // all offerings that fit are of node groups at their maximum size; Subject: the cheapest group, Have: its size
-	UnusedLaunches   Code = "UnusedLaunches"   // no pod ran on the nodes launched for it; Subject: the last launch, empty: its NodeClaim was rejected, Key: the code of the most likely cause, Have: its message, Want: the time of the next launch, empty: after the result of Subject
-	Limit            Code = "Limit"            // Key: the resource of spec.limits
-	SharedLimit      Code = "SharedLimit"      // a limit of the cluster or a CapacityQuota is reached; Subject: the limit; Key: its resource, "nodes" or "dollars-per-hour"; Want: requirement of the smallest node, Have: usage
-	MinValues        Code = "MinValues"        // fewer distinct values left than minValues requires
-	TopologySpread   Code = "TopologySpread"   // Key: the topology key
-	PodAffinity      Code = "PodAffinity"      // Key: the topology key
-	PodAntiAffinity  Code = "PodAntiAffinity"  // Key: the topology key; Subject: a conflicting pod, if known
-	HostPortConflict Code = "HostPort"         // Key: the port
-	VolumeTopology   Code = "VolumeTopology"   // Key: the claim
-	VolumeLimit      Code = "VolumeLimit"      // Key: the CSI driver
-	VolumeExclusive  Code = "VolumeExclusive"  // ReadWriteOncePod volume in use
-	VolumeClaim      Code = "VolumeClaim"      // Key: the PVC, which no node can use; Subject: the missing or faulty object, empty: the PVC; Want: a model.VolumeProblemKind; Have: kube-scheduler's message
-	VolumeStorage    Code = "VolumeStorage"    // Key: the PVC; Subject: the StorageClass, whose driver reports too little free storage
-	Unsupported      Code = "Unsupported"      // Have: the unsupported constraint
-	NodeName         Code = "NodeName"         // the pod selects nodes by name or hostname; the reason of each of them
-	Mismatch         Code = "Mismatch"         // kube-scheduler rejected, twice, a node that passes all checks; Subject: the node
-	PlanRefused      Code = "PlanRefused"      // the plan for the pod failed verification, or planning failed, because of a bug in Dovetail; this part is not carried out; Key: the violated rule, or "panic"; Have: the violation; Want: the time of the next attempt
-	PoolNotReady     Code = "PoolNotReady"     // labels and taints match, but the pool is not Ready; Have: reason and message of its condition
-	TooComplex       Code = "TooComplex"       // the pod exceeds a limit; Key: of what; Have: the number, Want: the limit
-	WorkShare        Code = "WorkShare"        // not evaluated in this step: its namespace's share of work is used; Key: the most expensive property of the pod, Have: its work, Want: the share
-	ResourceShare    Code = "ResourceShare"    // not evaluated in this step: the pods request too many different resources; Key: namespace, Have: number of the pod's resources, Want: the limit
-	NotSchedulable   Code = "NotSchedulable"   // the pod is gated, nominated, or of another scheduler
-	GangIncomplete   Code = "GangIncomplete"   // the gang has fewer pods than its minimum; Subject: the gang, Want: the minimum, Have: the existing pods
-	GangTooLarge     Code = "GangTooLarge"     // fewer pods of the gang can be placed than its minimum; Subject: the gang, Want: the minimum, Have: the pods that fit. The reasons of the others follow
-	PodsNotCreated   Code = "PodsNotCreated"   // the API server rejects pods of a ReplicaSet, Subject; Want: the number, Have: its message
-	CapacityChecked  Code = "CapacityChecked"  // the pod's ProvisioningRequest only checks for free capacity; Subject: the request
-)
-
 // Codes for actions, and for objects that are kept.
 const (
 	Demand              Code = "Demand"              // pods need the node

@@ -105,7 +105,7 @@ func (k *workloads) updateBudget(b *budget) {
 	k.w.SetPDB(&p)
 }
 
-// MayEvict implements sim.Controllers.
+// MayEvict implements sim.Controllers: it reports whether the PodDisruptionBudgets of a replay allow the eviction of a pod.
 func (k *workloads) MayEvict(p *model.Pod) bool {
 	if p.Node == "" {
 		return true

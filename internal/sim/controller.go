@@ -105,7 +105,8 @@ func (x *Controller) IsQuiet() bool {
 	return len(x.calls) == 0 && !x.acted && !slices.ContainsFunc(x.watch[:], func(ch []state.Change) bool { return len(ch) > 0 })
 }
 
-// dueAt returns when to decide: at once after a start, else when it was shown nothing more for a moment, and when it wants to; zero: no need.
+// dueAt returns when the simulated controller decides next (in replay too): at once after a start, otherwise when no change has
+// been delivered for a moment, or at the time that the last decision asked for; zero: no decision is due.
 func (x *Controller) dueAt() time.Time {
 	now, b := x.cluster.Now, &x.batch
 	if x.decided.IsZero() {

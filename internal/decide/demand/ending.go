@@ -37,8 +37,8 @@ type endingPods struct {
 	until time.Time       // when the first of them counts as late
 }
 
-// FindEnding returns the capacity that ends soon enough for one of these pods, which nodes would be launched for. boot is how
-// long a node takes to boot; 0: not known, and nothing is waited for.
+// FindEnding returns the capacity of terminating pods that becomes free soon enough for one of the given pods, for which nodes
+// would be launched otherwise. boot is how long a node takes to boot; 0: not known, and no pod waits.
 func FindEnding(v *cluster.View, nodes []solve.ExistingNode, launchedFor []*model.Pod, boot time.Duration) *Ending {
 	e := &Ending{View: v, boot: boot, byNode: map[string]endingPods{}}
 	var latest time.Time

@@ -77,7 +77,8 @@ type shortfall struct {
 	came     map[string]model.Resources
 }
 
-// ReducePools returns a Snapshot in which the types of pools count for what machines of them had.
+// ReducePools returns a Snapshot in which instance types whose nodes had less capacity than promised count with the capacity that
+// was learned from these nodes.
 func (m ShortfallMemory) ReducePools(s *model.Snapshot) (*model.Snapshot, ShortfallMemory) {
 	if len(m.byType) == 0 {
 		return s, m

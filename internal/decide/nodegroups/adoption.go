@@ -14,9 +14,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// AdoptMembers returns a claim for each member of a node group that is nobody's: it was there before its group was
-// given to a pool, or somebody else had the group grow. From then on it is a machine like any other, and can be given
-// back.
+// AdoptMembers returns a NodeClaim for each member of a node group that has none, so that the group's NodePool adopts the
+// instance: the member existed before the NodePool selected its group, or somebody else scaled the group up. An adopted instance
+// is treated like a launched one, and can be released again.
 func AdoptMembers(v *cluster.View) (out []plan.CreateClaim) {
 	for _, i := range membersOfNobody(v, func(i *model.Instance) bool { return i.Class != "" }) {
 		p := poolOfMember(v.Snapshot.Pools, i)
@@ -45,8 +45,9 @@ func AdoptMembers(v *cluster.View) (out []plan.CreateClaim) {
 	return out
 }
 
-// EndUnadopted ends members that came for a claim that was given up before and that no pool has adopted, a grace after they were seen. A pool whose
-// offerings are not known now may adopt one later, and so may any when the cloud has replaced the members of its group.
+// EndUnadopted terminates members that were launched for a NodeClaim that was given up, and that no NodePool adopts within the
+// grace period. A NodePool whose offerings are not known yet may still adopt one, and so may any NodePool after the cloud has
+// replaced the members of its group.
 func EndUnadopted(v *cluster.View, grace time.Duration) (out plan.Part) {
 	for _, i := range membersOfNobody(v, func(i *model.Instance) bool { return !i.GivenUp.IsZero() }) {
 		if i.Replacing || poolOfMember(v.Snapshot.Pools, i) != nil || slices.ContainsFunc(v.Snapshot.Pools, func(p *model.NodePool) bool { return servesMember(p, i) && len(p.Types) == 0 }) {

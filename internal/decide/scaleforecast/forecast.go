@@ -197,8 +197,8 @@ func (h *replicaHistory) withChange(c replicaChange, like *model.Pod) *replicaHi
 	return out
 }
 
-// AddTo tells a search when workloads are expected to grow and to shrink within so long, and returns when to look again: when
-// the first of these times has become twice as long or is over.
+// AddTo adds to the input of a search when workloads are forecast to scale up or down within a duration, and returns when to
+// forecast again: when the first of these forecasts has become twice as long, or is due.
 func (m Memory) AddTo(in *disrupt.Input, now time.Time, within time.Duration) (until time.Time) {
 	falls := map[model.Workload][]disrupt.ScaleDown{}
 	var key []string

@@ -159,7 +159,7 @@ func (ul *Launches) bump(k launchSite, x Ended, who beneficiary) {
 	if !was || !slices.Contains(c.Wave, x.UID) {
 		c.Times++
 		c.At = ul.Now
-		c.Until = ul.Now.Add(restAfter(k, c.Times, x.Stands))
+		c.Until = ul.Now.Add(backOffAfter(k, c.Times, x.Stands))
 		c.Wave = ul.openLaunches(k)
 	}
 	ul.mem.counts.set(k, c)

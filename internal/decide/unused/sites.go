@@ -48,9 +48,9 @@ const (
 	mostWave        = 200
 )
 
-// restAfter is how long nothing is launched after so many waves of unused launches; of a site without a template, how long
-// it is tried last.
-func restAfter(k launchSite, times int, stands bool) time.Duration {
+// backOffAfter returns the back-off after the given number of waves of unused launches: how long nothing is launched at a site
+// or, for a site without a template, how long the site is tried last.
+func backOffAfter(k launchSite, times int, stands bool) time.Duration {
 	switch {
 	case k.template == "":
 		return model.Backoff(SiteFirstRest, times-1, siteLongestRest)

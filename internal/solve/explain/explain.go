@@ -82,9 +82,9 @@ type miss struct {
 // change that a pool needs which passes all other checks: it gets as far as a pool that could launch nodes at another time.
 func (m *miss) progress() int {
 	if m.onlyTaint {
-		return slices.Index(checks[:], plan.OutOfCapacity) - 1
+		return plan.CheckRank(plan.OutOfCapacity) - 1
 	}
-	return slices.Index(checks[:], m.reason.Code)
+	return plan.CheckRank(m.reason.Code)
 }
 
 // explainBeforeLimits makes the checks for one pool in order, up to its limits; pools that are equivalent but for their

@@ -11,12 +11,6 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// checks are the reason codes in the order the checks are made; the further a pool gets, the nearer the miss. They rank pools against each other; which
-// reason a pool gets is in rest.go.
-var checks = [...]plan.Code{plan.NoPools, plan.Taint, plan.Requirement, plan.NoInstanceType, plan.Resource, plan.CameShort, plan.Offering,
-	plan.ZonalShift, plan.OutOfCapacity, plan.GroupMaximum, plan.UnusedLaunches, plan.Limit, plan.SharedLimit, plan.MinValues, plan.TopologySpread, plan.PodAffinity, plan.PodAntiAffinity, plan.HostPortConflict,
-	plan.VolumeTopology, plan.VolumeStorage, plan.VolumeLimit, plan.VolumeExclusive, plan.VolumeClaim, plan.Unsupported, plan.NodeName, plan.PlanRefused, plan.PoolNotReady, plan.TooComplex, plan.WorkShare, plan.ResourceShare, plan.NotSchedulable}
-
 // Explainer knows why a plan left pods out.
 type Explainer struct {
 	topology.Compiled

@@ -30,7 +30,7 @@ func (s *Explainer) explainLabels(c *problem.Class, p *problem.Pool) *plan.Reaso
 		if r == nil {
 			return nil
 		}
-		if best == nil || slices.Index(checks[:], r.Code) > slices.Index(checks[:], best.Code) {
+		if best == nil || plan.CheckRank(r.Code) > plan.CheckRank(best.Code) {
 			best = r
 		}
 	}

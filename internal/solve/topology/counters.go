@@ -126,7 +126,8 @@ func (s *Topology) SelectsNowhere(r *problem.Rule) bool {
 	return !r.SelectsOwnPods && s.Counters[r.Counter].Total+s.Counters[r.Counter].Expected == 0
 }
 
-// LeastCount is the least count among the domains of a spread; 0 while fewer domains than its MinDomains have a node.
+// LeastCount returns the minimum count among the domains of a topology spread, which is 0 while fewer domains than minDomains
+// have a node.
 func (s *Topology) LeastCount(r *problem.Rule) int64 {
 	x := &s.Counters[r.Counter]
 	if r.CachedLeast.Version != x.version+1 || r.CachedLeast.NumDomains != len(r.Domains) {
@@ -146,7 +147,8 @@ func (s *Topology) EmptiestDomains(r *problem.Rule) (out []int32) {
 	return out
 }
 
-// computeLeastCount finds that without the cache.
+// computeLeastCount computes the minimum count among the domains of a topology spread, without the cache. It is 0 if fewer
+// domains than minDomains have nodes.
 func (s *Topology) computeLeastCount(r *problem.Rule) int64 {
 	x := &s.Counters[r.Counter]
 	out, with := problem.Unlimited, 0
