@@ -143,7 +143,8 @@ func newCallTurns(width int, limit time.Duration) *callTurns {
 	return &callTurns{width: width, limit: limit, waiting: map[string][]waitingCall{}}
 }
 
-// take waits for a turn of a namespace, first: before its calls that are not; false: the context ended first.
+// take waits for a turn of a namespace, which limits concurrent API calls. first puts the call before calls of the namespace
+// without it. ok is false if the context ended.
 func (t *callTurns) take(ctx context.Context, namespace string, first bool) (callTurn, bool) {
 	t.mu.Lock()
 	if t.busy < t.width {

@@ -136,7 +136,8 @@ func removePod(in *Input, n *model.Node, p *model.Pod, deadline time.Time, force
 	out.addActions(plan.Evict{Namespace: p.Namespace, Pod: p.Name, UID: p.UID, Node: n.Name, Grace: shortenedGrace(in.Pool, p), Why: why})
 }
 
-// keepsDaemonPod reports whether a DaemonSet's pod stays until the node ends.
+// keepsDaemonPod reports whether the eviction rules of node groups keep a pod of a DaemonSet on its node until the instance is
+// terminated, instead of evicting it.
 func keepsDaemonPod(in *Input, p *model.Pod) bool {
 	c := in.Claim.Conditions[Disrupted]
 	return in.Pool.KeepsDaemonPod(p, c.True() && c.Reason == string(plan.Empty))

@@ -32,7 +32,7 @@ func newTemplateStore(a *awsapi.Account) *templateStore {
 	return &templateStore{aws: a, made: awsapi.NewCache[struct{}](a.Clock, time.Hour)}
 }
 
-// ensure makes a launch template in the account, unless it exists.
+// ensure creates a launch template in EC2, unless it exists.
 func (s *templateStore) ensure(ctx context.Context, t *launchTemplate) error {
 	_, err := s.made.Get(ctx, t.name, func(ctx context.Context) (struct{}, error) {
 		// The name says what is in it: one that is there is this one, whoever made it.
