@@ -10,36 +10,36 @@ import (
 
 // What is asked and answered; package problem describes each.
 type (
-	// Problem is everything the solver may look at.
+	// Problem is the complete input of the solver.
 	Problem = problem.Problem
-	// ExistingNode is a node that is there or in flight: pods may be put on it for nothing.
+	// ExistingNode is an existing or in-flight node. Its capacity costs nothing.
 	ExistingNode = problem.ExistingNode
-	// Pool is a NodePool with what is left of its limits.
+	// Pool is a NodePool with the remainder of its limits.
 	Pool = problem.Pool
-	// Bar keeps pods of a class from being bought for: earlier launches for them were unused.
+	// Bar excludes launches for pods of a class, because earlier launches for them were unused.
 	Bar = problem.Bar
-	// Policy are the knobs of a solve, all of them work or quality, none of them time.
+	// Policy configures a solve: effort and quality, never time.
 	Policy = problem.Policy
 	// Result is a plan for the demand.
 	Result = problem.Result
-	// Assignment is pods put on an existing node or one in flight.
+	// Assignment is the pods placed on one existing or in-flight node.
 	Assignment = problem.Assignment
-	// NewNode is one node to buy.
+	// NewNode is one node to launch.
 	NewNode = problem.NewNode
-	// Refusal is a pod that can't be placed.
+	// Refusal is a pod that cannot be placed.
 	Refusal = problem.Refusal
 )
 
-// DefaultPolicy is good for a plan that a person asks for: a second of refining at most, claims kept flexible. A
-// controller, for which pods wait, allows itself less work.
+// DefaultPolicy returns the policy of `dovetail plan`: at most a second of refinement, and flexible NodeClaims. A
+// controller, for which pods wait, uses less work.
 func DefaultPolicy() Policy { return problem.DefaultPolicy() }
 
-// MostExtendedResources is how many resources the pods of one problem may ask for beside those that every node has, of
-// those that a node or an instance type has at all: see SuppliedResources. Pods that ask for a further one are refused.
+// MostExtendedResources is the maximum number of extended resources that the pods of one problem may request, counting
+// only resources that some node or instance type has: see SuppliedResources. Pods that request another one are refused.
 const MostExtendedResources = problem.MaxDims - int(model.FirstExtended)
 
-// SuppliedResources says of each of the first n resources whether some node has it free, or some instance type of a pool
-// has it or promises it. Of the fixed ones it says nothing.
+// SuppliedResources reports for each of the first n resources whether a node has some of it free, or an instance type of
+// a pool has or promises it. It ignores fixed resources.
 func SuppliedResources(nodes []ExistingNode, pools []Pool, n int) []bool {
 	return problem.SuppliedResources(nodes, pools, n)
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// Estimate adds up how much work a problem will be that is made of classes, before any of it is done. A unit is about a
-// microsecond on the machine that the weights were measured on; what matters is that it is counted from the classes
-// alone, and from the rules that pods on nodes have against them. What classes have in common counts once. The zero value is
-// an empty problem on nodes without such rules.
+// Estimate estimates the work of a problem from its classes, before any of it is done. A unit is about a microsecond on
+// the machine where the weights were measured. The estimate depends only on the classes and on the rules of pods on
+// nodes that apply to them. What classes have in common counts once. The zero value is an empty problem on nodes without
+// such rules.
 type Estimate struct {
 	Standing StandingRules
-	Solves   int64 // how often the problem is solved: see CountSolves; 0: once
+	Solves   int64 // how many times the problem is solved: see CountSolves; 0: once
 
 	keys    map[string]bool // label keys that rules on nodes look at
 	domains map[string]bool // topology keys of spreads
@@ -24,8 +24,8 @@ type Estimate struct {
 	classes int64
 }
 
-// CountSolves returns how often a problem of these NodePools and pods is solved: once without preferences, and once more
-// each for preferences for nodes and about other pods, if there are any.
+// CountSolves returns how many times a problem with these NodePools and pods is solved: once without preferences, plus
+// once if it has node preferences, plus once if it has preferences about other pods.
 func CountSolves(pools []*model.NodePool, demand []*model.Pod) int64 {
 	p := Problem{Demand: demand}
 	for _, x := range pools {
@@ -42,7 +42,7 @@ func CountSolves(pools []*model.NodePool, demand []*model.Pod) int64 {
 	return n
 }
 
-// Add adds a class and returns by how much the work grows.
+// Add adds a class and returns the increase of the estimate.
 func (e *Estimate) Add(c *model.Class) int64 { return max(1, e.Solves) * e.addOnce(c) }
 
 // addOnce adds a class and returns by how much the work of one solve grows.

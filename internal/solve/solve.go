@@ -11,13 +11,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// Memory carries the columns of the last solve. The zero value is an empty memory; any memory is valid for any problem.
+// Memory stores the columns of the last solve. The zero value is empty. Any Memory is valid for any problem.
 type Memory struct {
 	columns *pack.RememberedColumns
 }
 
-// Solve answers every pod of the demand: on an existing node, on a node to buy, or refused with reasons. The Memory it
-// returns makes the next solve of a similar problem cheaper.
+// Solve places every pod of the demand on an existing node or on a node to launch, or refuses it with reasons. The
+// returned Memory makes the next solve of a similar problem cheaper.
 func Solve(p *Problem, mem Memory, pol Policy) (Result, Memory) {
 	t := task{problem: p, memory: mem, policy: pol}
 	s := t.solveWithPreferences()

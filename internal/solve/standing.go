@@ -8,7 +8,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// The weights, each for one of its kind.
+// Weights of the items.
 const (
 	classWork          = 5
 	keyWork            = 45 // a label key that no class before looked at: every offer and node is asked for it
@@ -29,9 +29,9 @@ const (
 	cheapPartsAUnit    = 4  // values, tolerations, labels
 )
 
-// StandingRules counts the required anti-affinity of pods on nodes that each pending class of a namespace is held against
-// one by one: selectors that want no label to have a value, by which a class would be found. There may be one a pod. The
-// zero value counts none.
+// StandingRules counts the required anti-affinity terms of pods on nodes that must be compared with each pending class
+// of a namespace one by one: those whose selectors require no label value by which classes could be indexed. There may
+// be one per pod. The zero value counts none.
 type StandingRules struct {
 	byNamespace map[string]ruleCount
 	everywhere  ruleCount // of selectors of namespaces by their labels
@@ -43,8 +43,8 @@ type ruleCount struct{ selectors, rules int64 }
 // mostCompared is how many rules a selector may have that is compared with others. Longer ones count each.
 const mostCompared = 16
 
-// CountStandingRules counts what pods on nodes have against pods of some namespaces. Equal selectors of several classes are
-// one.
+// CountStandingRules counts the rules of pods on nodes about pods in some namespaces. Equal selectors of several classes
+// count once.
 func CountStandingRules(nodes []*model.Node, namespaces map[string]bool) StandingRules {
 	classes, selectors := map[*model.Class]bool{}, map[string]bool{}
 	s := StandingRules{byNamespace: map[string]ruleCount{}}

@@ -17,8 +17,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// List implements cloud.Provider. Machines that another autoscaler bought for a NodeClaim are there, too, without a
-// claim's uid: they are not ours to end unasked.
+// List implements cloud.Provider. It includes machines that another autoscaler launched for a NodeClaim, without a claim
+// UID, because Dovetail does not terminate them on its own.
 func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 	if ctx.Err() != nil {
 		return nil, awsapi.ClassifyError(ctx, "list", "", ctx.Err())
@@ -54,7 +54,7 @@ var unreservedLabels = model.Labels{
 	model.LabelCapacityType: model.OnDemand, awsv1.LabelCapacityReservationID: "", awsv1.LabelCapacityReservationType: "", awsv1.LabelCapacityReservationInterruptible: "",
 }
 
-// Terminate implements cloud.Provider: what several callers ask for at once is one call.
+// Terminate implements cloud.Provider. Concurrent calls share one request.
 func (p *Provider) Terminate(ctx context.Context, providerIDs []string) []error {
 	errs := make([]error, len(providerIDs))
 	all := func(err error) []error {
@@ -112,7 +112,7 @@ func (p *Provider) Terminate(ctx context.Context, providerIDs []string) []error 
 	return errs
 }
 
-// Reboot implements cloud.Rebooter. EC2 has no idempotency token for it: a second call is a second reboot.
+// Reboot implements cloud.Rebooter. EC2 has no idempotency token for reboots: a second call is a second reboot.
 func (p *Provider) Reboot(ctx context.Context, providerID string) error {
 	return awsapi.ClassifyError(ctx, "reboot", providerID, p.instances.Reboot(ctx, instances.InstanceID(providerID)))
 }

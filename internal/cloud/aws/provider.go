@@ -24,9 +24,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Provider implements cloud.Provider, and the optional interfaces beside it, for one cluster in one AWS account and
-// region. It is a router: what is asked about a node class or a machine goes to the provider that buys such machines,
-// fleet or groups.
+// Provider implements cloud.Provider and the optional interfaces for one cluster in one AWS account and region. It
+// routes requests about a node class or a machine to the provider that launches such machines: fleet or groups.
 type Provider struct {
 	aws       *awsapi.Account
 	catalogue *catalogue.Store
@@ -40,7 +39,7 @@ type Provider struct {
 	shifts    *zonalshift.Watcher
 }
 
-// New makes a provider. Nothing is called before it is used; Run keeps what it knows fresh.
+// New returns a provider. It makes no requests. Run keeps its caches up to date.
 func New(c *awsapi.Clients, config awsapi.Config, resources awsapi.Resources, clock cloud.Clock, log *slog.Logger) (*Provider, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -111,7 +110,7 @@ func (p *Provider) WatchZonalShifts(ctx context.Context, changed func()) {
 	p.shifts.Watch(ctx, changed)
 }
 
-// Launch implements cloud.Provider. The requests are served side by side, each by itself.
+// Launch implements cloud.Provider. The requests are processed concurrently and independently.
 func (p *Provider) Launch(ctx context.Context, requests []cloud.LaunchRequest) []cloud.LaunchResult {
 	results := make([]cloud.LaunchResult, len(requests))
 	var wg sync.WaitGroup
@@ -140,8 +139,8 @@ func (p *Provider) ClassStatus(ctx context.Context, class cloud.NodeClass) (clou
 	return p.providerFor(class).ClassStatus(ctx, class)
 }
 
-// EndsClasses implements cloud.ClassEnder: an EC2NodeClass has an instance profile, if it has a role, and launch
-// templates.
+// EndsClasses implements cloud.ClassEnder: an EC2NodeClass has launch templates and, if it has a role, an instance
+// profile.
 func (p *Provider) EndsClasses(group, kind string) bool { return p.fleet.EndsClasses(group, kind) }
 
 // EndClass implements cloud.ClassEnder.
@@ -154,7 +153,7 @@ func (p *Provider) Drifted(ctx context.Context, queries []cloud.DriftQuery) ([]s
 	return p.fleet.Drifted(ctx, queries)
 }
 
-// Interruptions implements cloud.Interrupter: what the queue says, and EC2's own status checks.
+// Interruptions implements cloud.Interrupter, from the queue and from EC2 status checks.
 func (p *Provider) Interruptions(ctx context.Context, handle func(context.Context, cloud.Interruption) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	var checks sync.WaitGroup
@@ -164,8 +163,7 @@ func (p *Provider) Interruptions(ctx context.Context, handle func(context.Contex
 	return p.queue.Watch(ctx, handle)
 }
 
-// KeepNodeMemory says where what is learned of nodes' memory outlives the process. It comes before the provider is
-// used.
+// KeepNodeMemory sets the store for the observed memory of nodes. Call it before the provider is used.
 func (p *Provider) KeepNodeMemory(store catalogue.MemoryStore) { p.memory.KeepIn(store) }
 
 // Learn implements cloud.Learner.
@@ -173,8 +171,8 @@ func (p *Provider) Learn(ctx context.Context, instanceType, image string, bytes 
 	return p.memory.Learn(ctx, instanceType, image, bytes)
 }
 
-// Run keeps instance types and prices fresh, deletes launch templates that are not used any more, and names instances
-// after their nodes, until the context ends.
+// Run refreshes instance types and prices, deletes unused launch templates, and names instances after their nodes, until
+// the context ends.
 func (p *Provider) Run(ctx context.Context) {
 	var names sync.WaitGroup
 	if !cloud.LooksOnly(ctx) {

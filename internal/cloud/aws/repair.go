@@ -10,15 +10,16 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 )
 
-// Errors of NVIDIA GPUs (XID codes), as EKS's node monitoring agent writes them into the reason of AcceleratedHardwareReady.
+// NVIDIA GPU errors (XID codes), as the EKS node monitoring agent writes them into the reason of
+// AcceleratedHardwareReady.
 var (
 	gpuErrorsThatRebootsClear = regexp.MustCompile(`XID(46|48|54|62|63|95|109|110|136|140|143|155|156|158)`)
 	fatalGPUErrors            = regexp.MustCompile(`XID(64|74|79|119|120)`)
 )
 
-// RepairPolicies implements cloud.Repairer: what the kubelet and EKS's node monitoring agent report, how long each is
-// waited for, and how long drains then wait. A GPU error of no known kind is waited for longer. GPU errors that a reboot clears are repaired by one
-// with the feature gate RebootForRepair.
+// RepairPolicies implements cloud.Repairer: the conditions reported by the kubelet and the EKS node monitoring agent,
+// with the delay before repair and the drain timeout. Unknown GPU errors have a longer delay. With the feature gate
+// RebootForRepair, GPU errors that a reboot clears are repaired by a reboot.
 func (p *Provider) RepairPolicies(legacy bool) []cloud.RepairPolicy {
 	policy := func(condition, status string, reason *regexp.Regexp, after, drain time.Duration) cloud.RepairPolicy {
 		return cloud.RepairPolicy{Condition: condition, Status: status, Reason: reason, After: after, Drain: drain}

@@ -11,27 +11,27 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Catalog is a set of instance types and where they can be had for how much.
+// Catalog is a set of instance types with their offerings and prices.
 type Catalog struct {
-	Name       string // where it comes from: a file, or BuiltinName
-	Region     string // empty: not said
+	Name       string // source: a file, or BuiltinName
+	Region     string // empty: not set
 	PricesAsOf string
 	Source     string
-	Types      []Type // by name
+	Types      []Type // sorted by name
 }
 
 // Type is one instance type.
 type Type struct {
 	Name        string
-	Labels      model.Labels // without zone and capacity type, which are the offering's
+	Labels      model.Labels // without zone and capacity type, which belong to offerings
 	Capacity    Amounts
 	Allocatable Amounts
 	Offerings   []model.Offering // by zone, then capacity type
-	ENIs        int64            // network interfaces of all network cards; 0: not said
-	Addresses   int64            // IPv4 addresses of each; 0: not said
+	ENIs        int64            // network interfaces of all network cards; 0: unknown
+	Addresses   int64            // IPv4 addresses per interface; 0: unknown
 }
 
-// Amounts are resources by name, in the model's units: milli-cores, bytes, whole pieces.
+// Amounts are resources by name, in the units of package model: millicores, bytes, whole units.
 type Amounts map[string]int64
 
 // BuiltinName is the name of the built-in catalog.
@@ -44,7 +44,7 @@ const BuiltinName = "built-in EC2 us-east-1"
 //go:embed ec2-us-east-1.json.gz
 var builtin []byte
 
-// Find returns the type of that name, nil if there is none.
+// Find returns the type with this name, nil if there is none.
 func (c *Catalog) Find(name string) *Type {
 	i, ok := sort.Find(len(c.Types), func(i int) int {
 		switch n := c.Types[i].Name; {
@@ -61,8 +61,8 @@ func (c *Catalog) Find(name string) *Type {
 	return &c.Types[i]
 }
 
-// InstanceTypes gives the types as the model has them. intern gives a resource name its place in the vectors; names are given to
-// it in sorted order, so equal catalogues and equal tables end equal.
+// InstanceTypes returns the types in the format of package model. intern returns the vector position of a resource name.
+// It is called with sorted names, so equal catalogs and tables give equal results.
 func (c *Catalog) InstanceTypes(intern func(name string) model.Dim) []*model.InstanceType {
 	seen := map[string]bool{}
 	for _, t := range c.Types {
@@ -102,7 +102,7 @@ func (c *Catalog) InstanceTypes(intern func(name string) model.Dim) []*model.Ins
 	return out
 }
 
-// Zones are all zones in which anything is offered, sorted.
+// Zones returns all zones with an offering, sorted.
 func (c *Catalog) Zones() []string {
 	var out []string
 	for _, t := range c.Types {
@@ -116,14 +116,14 @@ func (c *Catalog) Zones() []string {
 	return out
 }
 
-// ModelledSpot is the price that the spot offering of a type in a zone is given where none is published: between 30 % and 65 %
-// of the on-demand price, the same for ever for the same type and zone.
+// ModelledSpot returns the price of a type's spot offering in a zone without a published price: between 30 % and 65 % of the
+// on-demand price, constant for the type and zone.
 //
 //	permille = 300 + fnv1a32(type) mod 251 + fnv1a32(type "/" zone) mod 101
 //	price    = on-demand × permille / 1000, rounded half up, at least one micro-dollar
 //
-// So types differ by up to 25 points and zones of one type by up to 10, about what spot markets show; it is a model and not a
-// forecast.
+// Types differ by up to 25 percentage points and zones of one type by up to 10, similar to spot markets. It is a model, not
+// a forecast.
 func ModelledSpot(onDemandMicro int64, instanceType, zone string) int64 {
 	permille := 300 + int64(fnv1a32(instanceType)%251) + int64(fnv1a32(instanceType+"/"+zone)%101)
 	return max(1, (onDemandMicro*permille+500)/1000)

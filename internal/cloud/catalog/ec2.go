@@ -15,10 +15,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// DefaultRegion is the region of a file that names none.
+// DefaultRegion is the region of a file without one.
 const DefaultRegion = "us-east-1"
 
-// EC2Labels is the domain of a label key that has none.
+// EC2Labels is the prefix of label keys without a domain.
 const EC2Labels = "karpenter.k8s.aws/"
 
 type ec2Type struct {

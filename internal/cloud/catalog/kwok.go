@@ -14,7 +14,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// The labels that Karpenter's KWOK provider gives its nodes.
+// Labels of nodes of Karpenter's KWOK provider.
 const (
 	KwokInstanceSize   = "karpenter.kwok.sh/instance-size"
 	KwokInstanceFamily = "karpenter.kwok.sh/instance-family"
@@ -22,7 +22,8 @@ const (
 	KwokInstanceMemory = "karpenter.kwok.sh/instance-memory"
 )
 
-// What Karpenter's KWOK provider keeps back on every node, and how many pods a node takes where the file doesn't say.
+// Resources that Karpenter's KWOK provider reserves on every node, and the maximum number of pods if the file does not
+// set it.
 const (
 	kwokOverheadMilliCPU    = 100
 	kwokOverheadMemoryBytes = 10 << 20

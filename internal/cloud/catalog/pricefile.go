@@ -15,7 +15,7 @@ import (
 // priceCheck is how often a price file is read again.
 const priceCheck = 10 * time.Second
 
-// PriceFile is a price file that is read again when it changes. It is safe for concurrent use.
+// PriceFile is a price file that is reloaded when it changes. It is safe for concurrent use.
 type PriceFile struct {
 	path string
 	now  func() time.Time
@@ -28,7 +28,7 @@ type PriceFile struct {
 	problem string // why the file as it is now is not in use
 }
 
-// OpenPriceFile reads a price file. An error names file, line, field and value.
+// OpenPriceFile reads a price file. Errors name file, line, field and value.
 func OpenPriceFile(path string, now func() time.Time, log *slog.Logger) (*PriceFile, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -41,8 +41,8 @@ func OpenPriceFile(path string, now func() time.Time, log *slog.Logger) (*PriceF
 	return &PriceFile{path: path, now: now, log: log, list: list, data: data, checked: now()}, nil
 }
 
-// Prices returns the prices of the file: the same list as long as the file has not changed. If the changed file can't be
-// read, the log says why, and the last prices stay in use.
+// Prices returns the prices of the file: the same list while the file is unchanged. If the changed file is invalid, the
+// error is logged and the previous prices stay in use.
 func (f *PriceFile) Prices() *PriceList {
 	f.mu.Lock()
 	defer f.mu.Unlock()

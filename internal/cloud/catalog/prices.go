@@ -25,7 +25,7 @@ type PriceList struct {
 
 type priceKey struct{ instanceType, zone, capacityType string } // zone "": every zone that has no price of its own
 
-// The columns of a price file, as the header of a CSV file and the fields of a JSON object name them.
+// Columns of a price file: header names of a CSV file, and field names of a JSON object.
 const (
 	columnType         = "type"
 	columnZone         = "zone"
@@ -38,8 +38,8 @@ var priceColumns = []string{columnType, columnZone, columnCapacityType, columnPr
 // Len returns the number of prices.
 func (l *PriceList) Len() int { return len(l.micro) }
 
-// PriceMicro returns the price of an offering in micro-dollars per hour: that of its zone, or else that of every zone. It
-// reports false if the list has neither, or is nil.
+// PriceMicro returns the price of an offering in micro-dollars per hour: the price for its zone, otherwise the price for
+// all zones. It returns false if the list has neither, or is nil.
 func (l *PriceList) PriceMicro(instanceType, zone, capacityType string) (int64, bool) {
 	if l == nil {
 		return 0, false
@@ -63,7 +63,7 @@ func (c *Catalog) Reprice(l *PriceList) {
 	}
 }
 
-// TypesNotIn returns the instance types of the list that a catalog lacks, sorted.
+// TypesNotIn returns the instance types of the list that are missing in a catalog, sorted.
 func (l *PriceList) TypesNotIn(c *Catalog) []string {
 	var out []string
 	for k := range l.micro {
@@ -75,7 +75,7 @@ func (l *PriceList) TypesNotIn(c *Catalog) []string {
 	return slices.Compact(out)
 }
 
-// LoadPrices reads a price file, see ParsePrices.
+// LoadPrices reads a price file in the format of ParsePrices.
 func LoadPrices(path string) (*PriceList, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// FormatQuantity writes an amount of a resource as kubectl would: 1930m, 6903Mi, 29.
+// FormatQuantity returns an amount of a resource as kubectl prints it: 1930m, 6903Mi, 29.
 func FormatQuantity(resource string, amount int64) string {
 	return model.FormatAmount(model.DimOf(resource), amount)
 }
@@ -21,8 +21,8 @@ func FormatQuantity(resource string, amount int64) string {
 // maxQuantity keeps sums of many amounts far from overflow: 4 EiB, or as many milli-cores.
 const maxQuantity = 1 << 62
 
-// ParseQuantity reads a Kubernetes quantity into the model's unit of that resource. Fractions of the unit are rounded up, as the
-// API server does.
+// ParseQuantity parses a Kubernetes quantity into the unit of the resource in package model. Fractions of the unit are
+// rounded up, as in the API server.
 func ParseQuantity(resource, text string) (int64, error) {
 	digits := strings.TrimLeft(text, "+")
 	end := 0
@@ -109,7 +109,7 @@ func suffixes(s string) (*big.Rat, bool) {
 // maxUSDPerHour is more than any machine costs; a price above it is a wrong unit.
 const maxUSDPerHour = 1_000_000
 
-// ParsePrice reads dollars per hour, as JSON has them, into micro-dollars: rounded half up, and never to zero.
+// ParsePrice parses dollars per hour in JSON number format into micro-dollars, rounded half up, but never to zero.
 func ParsePrice(text string) (int64, error) {
 	f, err := strconv.ParseFloat(text, 64)
 	switch {

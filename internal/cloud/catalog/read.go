@@ -13,7 +13,7 @@ import (
 	"sort"
 )
 
-// Builtin reads the built-in catalog: EC2 us-east-1, zones a, b and c.
+// Builtin returns the built-in catalog: EC2 us-east-1, zones a, b and c.
 func Builtin() (*Catalog, error) {
 	z, err := gzip.NewReader(bytes.NewReader(builtin))
 	if err != nil {
@@ -26,7 +26,7 @@ func Builtin() (*Catalog, error) {
 	return Parse(BuiltinName, data)
 }
 
-// Load reads a catalog file; an empty path is the built-in catalog.
+// Load reads a catalog file; an empty path means the built-in catalog.
 func Load(path string) (*Catalog, error) {
 	if path == "" {
 		return Builtin()

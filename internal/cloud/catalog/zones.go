@@ -10,8 +10,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// InZones returns the catalog as a cluster with nodes in these zones would have it. If none of the zones is one of the
-// catalog's, the prices are of another region: each zone gets the offerings of one of the catalog's.
+// InZones returns the catalog for a cluster with nodes in these zones. elsewhere: none of the zones is in the catalog,
+// so the prices are those of another region, and each zone gets the offerings of one zone of the catalog.
 func (c *Catalog) InZones(zones []string) (local *Catalog, elsewhere bool) {
 	own := map[string]bool{}
 	for i := range c.Types {

@@ -55,7 +55,7 @@ func (t templateSpec) field(name string) string {
 // typeFields are the fields of infrastructure templates that say the type of machine.
 var typeFields = []string{infrastructureFieldType, "vmSize", "machineType", "type", "flavor", "size", "plan"}
 
-// Describe implements nodegroups.Server: from the annotations of the group, then from its infrastructure template.
+// Describe implements nodegroups.Server, from the annotations of the group, then from its infrastructure template.
 func (s *server) Describe(ctx context.Context, group string) (nodegroups.Description, error) {
 	s.mu.Lock()
 	o, kind := s.seen[group].object, s.seen[group].resource
@@ -145,7 +145,7 @@ var amounts = map[string]corev1.ResourceName{"cpu": corev1.ResourceCPU, "memory"
 // resourceGPU stands for the resource that annotation gpu-type names.
 const resourceGPU = corev1.ResourceName("nvidia.com/gpu")
 
-// Annotations under annotationCapacity that are no amounts.
+// Annotations with prefix annotationCapacity that are not amounts.
 const (
 	keyGPUs      = "gpu-count"
 	keyGPUType   = "gpu-type"
@@ -291,7 +291,7 @@ func (d *describer) price() int64 {
 	return micro
 }
 
-// Annotations under annotationOption.
+// Annotations with prefix annotationOption.
 const (
 	optionUtilization    = "scaledownutilizationthreshold"
 	optionGPUUtilization = "scaledowngpuutilizationthreshold"

@@ -14,19 +14,19 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/nodegroups"
 )
 
-// Handover reads a Cluster's node groups, and changes the record of whose their machines are, when groups are handed over between autoscalers.
+// Handover reads the node groups of a Cluster, and changes the record of the owners of machines during a takeover.
 type Handover struct {
 	server  *server
 	records nodegroups.Records
 }
 
-// NewHandover makes a Handover. Nothing is requested before it is used. Records are those of the running controller.
+// NewHandover returns a Handover. It makes no requests. records are those of the running controller.
 func NewHandover(c Config, api API, records nodegroups.Records, log *slog.Logger) *Handover {
 	return &Handover{newServer(c, api, cloud.Wall{}, log), records}
 }
 
-// DescribeGroup returns the labels of a group's object and the provider ids of its Machines, sorted; found is false if there is none of the name that
-// has the annotations of a group.
+// DescribeGroup returns the labels of a group's object and the provider IDs of its Machines, sorted. found is false if
+// no object with the annotations of a group has the name.
 func (h *Handover) DescribeGroup(ctx context.Context, name string) (labels map[string]string, members []string, found bool, err error) {
 	o, resource, err := h.server.find(ctx, name)
 	if apierrors.IsNotFound(err) || err == nil && !isGroup(o) {
@@ -45,7 +45,7 @@ func (h *Handover) DescribeGroup(ctx context.Context, name string) (labels map[s
 	return o.Metadata.Labels, members, err == nil, err
 }
 
-// Resource returns the resource of a group's object, as kubectl names it.
+// Resource returns the resource of a group's object in kubectl notation.
 func (h *Handover) Resource(ctx context.Context, name string) string {
 	_, resource, err := h.server.find(ctx, name)
 	if err != nil {
@@ -54,7 +54,7 @@ func (h *Handover) Resource(ctx context.Context, name string) string {
 	return resource + "." + apiGroup
 }
 
-// ForgetClaims makes machines, by provider id, those of no NodeClaim.
+// ForgetClaims removes the NodeClaims of machines from the record, by provider ID.
 func (h *Handover) ForgetClaims(ctx context.Context, ids []string) error {
 	return nodegroups.Forget(ctx, h.records, ids)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// ClusterOf returns the Cluster object that a node with these annotations belongs to; empty: to none.
+// ClusterOf returns the Cluster object of a node by its annotations; empty: none.
 func ClusterOf(annotations map[string]string) Config {
 	c := Config{Namespace: annotations[model.AnnotationClusterNamespace], Name: annotations[model.AnnotationClusterName]}
 	if c.Namespace == "" || c.Name == "" {
@@ -27,14 +27,15 @@ func ClusterOf(annotations map[string]string) Config {
 	return c
 }
 
-// NodeOffer is what the object that has a node's Machine says of the node.
+// NodeOffer is the offering of a node according to the object that owns its Machine.
 type NodeOffer struct {
-	Price      string // by annotation model.AnnotationPrice; empty: it says none
-	Type, Zone string // by the template; empty: not asked for, or it says none
+	Price      string // value of annotation model.AnnotationPrice; empty: none
+	Type, Zone string // from the infrastructure template; empty: not requested, or not set
 }
 
-// NodeOffers returns what the objects that have Machines say of their nodes, by the name of the node; nil if the management cluster is another one. Templates are
-// read of nodes that untyped says have no label for their instance type. The error may be of one template: what else is known is returned with it.
+// NodeOffers returns the offerings of nodes by node name; nil if the management cluster is another cluster.
+// Infrastructure templates are read only for nodes without a label for their instance type, as reported by untyped. The
+// error may concern one template: all other results are returned with it.
 func NodeOffers(ctx context.Context, c Config, api API, untyped func(node string) bool) (map[string]NodeOffer, error) {
 	s := newServer(c, api, cloud.Wall{}, slog.New(slog.DiscardHandler))
 	groups, err := s.listGroups(ctx)

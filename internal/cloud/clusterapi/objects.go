@@ -28,16 +28,16 @@ import (
 
 // API makes requests to the API server of the management cluster. Errors are those of the API server.
 type API interface {
-	// Read returns the JSON of what is at a path.
+	// Read returns the JSON response for a path.
 	Read(ctx context.Context, path string, query url.Values) ([]byte, error)
-	// Patch makes a JSON merge patch of the object at a path.
+	// Patch applies a JSON merge patch to the object at a path.
 	Patch(ctx context.Context, path string, patch []byte) error
 }
 
 // apiGroup is Cluster API's.
 const apiGroup = "cluster.x-k8s.io"
 
-// Annotations and labels of Cluster API, and of Cluster Autoscaler for it.
+// Annotations and labels of Cluster API, and of Cluster Autoscaler for Cluster API.
 const (
 	annotationMin           = apiGroup + "/cluster-api-autoscaler-node-group-min-size"
 	annotationMax           = apiGroup + "/cluster-api-autoscaler-node-group-max-size"

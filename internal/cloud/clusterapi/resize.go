@@ -72,8 +72,8 @@ func (s *server) change(ctx context.Context, group string, do func(*sized) error
 	return err
 }
 
-// Raise implements nodegroups.Server. As long as a Machine that the size does not count is not being deleted, the group waits: raised to the number
-// of its Machines, it would keep that one.
+// Raise implements nodegroups.Server. While a Machine that the size does not count is not being deleted, the group
+// waits, because raising the size to the number of Machines would keep that Machine.
 func (s *server) Raise(ctx context.Context, group string, _, to int64) error {
 	return s.change(ctx, group, func(g *sized) error {
 		for i := range g.machines {
@@ -104,7 +104,7 @@ func (o *object) isRemoved(group *object) bool {
 	return slices.Contains(removedOf(group), string(o.Metadata.UID))
 }
 
-// Lower implements nodegroups.Server: of Machines that have no provider id yet.
+// Lower implements nodegroups.Server, for Machines without a provider ID.
 func (s *server) Lower(ctx context.Context, group string, by int64) error {
 	return s.change(ctx, group, func(g *sized) error {
 		var pick []*object

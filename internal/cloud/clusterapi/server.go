@@ -21,12 +21,12 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/nodegroups"
 )
 
-// Config says which cluster's node groups are used.
+// Config names the Cluster whose node groups are used.
 type Config struct {
-	Namespace, Name string // of the Cluster in the management cluster
+	Namespace, Name string // namespace and name of the Cluster in the management cluster
 }
 
-// ReadConfig reads NAMESPACE/NAME.
+// ReadConfig parses NAMESPACE/NAME.
 func ReadConfig(text string) (Config, error) {
 	namespace, name, ok := strings.Cut(text, "/")
 	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
@@ -35,7 +35,7 @@ func ReadConfig(text string) (Config, error) {
 	return Config{namespace, name}, nil
 }
 
-// New makes a provider. Nothing is requested before it is used.
+// New returns a provider. It makes no requests.
 func New(c Config, api API, records nodegroups.Records, resources nodegroups.Resources, clock cloud.Clock, log *slog.Logger) *nodegroups.Provider {
 	return nodegroups.New(nodegroups.Settings{Name: "clusterapi", Server: newServer(c, api, clock, log), HasTags: true, Other: memberClass, Adopts: true, Timeout: callTimeout, Records: records, Resources: resources, Clock: clock, Log: log})
 }
@@ -44,7 +44,8 @@ func newServer(c Config, api API, clock cloud.Clock, log *slog.Logger) *server {
 	return &server{api: api, namespace: c.Namespace, name: c.Name, clock: clock, log: log, rights: map[string]permission{}, versions: map[string]string{}}
 }
 
-// Refresh implements nodegroups.Server: it reads the Cluster, which also tells whether the management cluster answers. All else is read when it is needed.
+// Refresh implements nodegroups.Server. It reads the Cluster, which also checks the connection to the management
+// cluster. Other objects are read when needed.
 func (s *server) Refresh(ctx context.Context) error {
 	owner, err := s.get(ctx, resourceClusters, s.name)
 	if apierrors.IsNotFound(err) {
@@ -59,7 +60,7 @@ func (s *server) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// Groups implements nodegroups.Server. A group's name is that of its object.
+// Groups implements nodegroups.Server. The name of a group is the name of its object.
 func (s *server) Groups(ctx context.Context) ([]nodegroups.Group, error) {
 	s.mu.Lock()
 	owner := s.owner
@@ -295,7 +296,7 @@ func (s *server) Members(ctx context.Context, group string) ([]nodegroups.Member
 	return s.membersOf(o, machines), nil
 }
 
-// AllMembers implements nodegroups.AllMembers: with three requests, however many groups there are.
+// AllMembers implements nodegroups.AllMembers, with three requests for any number of groups.
 func (s *server) AllMembers(ctx context.Context) (map[string][]nodegroups.Member, error) {
 	groups, err := s.listGroups(ctx)
 	if err != nil {

@@ -105,6 +105,6 @@ type server struct {
 
 // Nodes finds the Nodes of machines.
 type Nodes interface {
-	// NodesOf returns the Nodes of provider ids; machines without a Node are left out.
+	// NodesOf returns Nodes by provider ID; machines without a Node are omitted.
 	NodesOf(ctx context.Context, providerIDs []string) (map[string]*corev1.Node, error)
 }

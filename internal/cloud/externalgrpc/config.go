@@ -21,22 +21,23 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// DefaultTimeout is how long a call may take; Cluster Autoscaler's value.
+// DefaultTimeout is the default timeout of a call, the same as in Cluster Autoscaler.
 const DefaultTimeout = 5 * time.Second
 
 // mostAnswer is how many bytes an answer may have, as many as Cluster Autoscaler takes.
 const mostAnswer = 128 << 20
 
-// Config says how to reach a server. Its keys are those of Cluster Autoscaler's --cloud-config for externalgrpc.
+// Config configures the connection to a server. Its keys are those of Cluster Autoscaler's --cloud-config for
+// externalgrpc.
 type Config struct {
 	Address string `json:"address"` // host:port
-	Key     string `json:"key"`     // path of the client's private key, PEM
-	Cert    string `json:"cert"`    // path of the client's certificate, PEM
-	CACert  string `json:"cacert"`  // path of the certificate that signs the server's, PEM
+	Key     string `json:"key"`     // path of the client's private key (PEM)
+	Cert    string `json:"cert"`    // path of the client's certificate (PEM)
+	CACert  string `json:"cacert"`  // path of the CA certificate of the server (PEM)
 	Timeout string `json:"grpc_timeout"`
 }
 
-// ReadConfig reads a configuration file in YAML. An error names the file, the field, its value and the remedy.
+// ReadConfig reads a configuration file in YAML. Errors name the file, the field, its value and the remedy.
 func ReadConfig(path string) (*Config, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

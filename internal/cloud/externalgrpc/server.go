@@ -22,7 +22,7 @@ type Provider struct {
 	server *server
 }
 
-// New makes a provider. Nothing is called before it is used.
+// New returns a provider. It makes no requests.
 func New(c *Config, records nodegroups.Records, resources nodegroups.Resources, clock cloud.Clock, log *slog.Logger) (*Provider, error) {
 	conn, err := c.dial()
 	if err != nil {
@@ -36,7 +36,7 @@ func New(c *Config, records nodegroups.Records, resources nodegroups.Resources, 
 	return &Provider{nodegroups.New(nodegroups.Settings{Name: "externalgrpc", Server: s, Timeout: timeout, Records: records, Resources: resources, Clock: clock, Log: log}), s}, nil
 }
 
-// FindNodes makes servers know the names and labels of nodes that they are to end: some find machines by them.
+// FindNodes sets the source of names and labels of nodes to terminate, by which some servers find machines.
 func (p *Provider) FindNodes(n Nodes) { p.server.nodes = n }
 
 // Refresh implements nodegroups.Server.

@@ -16,16 +16,16 @@ import (
 // behind such a node: the Node object is the instance, and deleting it ends the instance.
 const adoptedPrefix = "kwok://"
 
-// Nodes is the power over Node objects that adopting nodes of Karpenter's KWOK provider needs.
+// Nodes reads and deletes the Node objects needed to adopt nodes of Karpenter's KWOK provider.
 type Nodes interface {
-	// SimulatedNodes returns when each simulated node was made, by provider id.
+	// SimulatedNodes returns the creation time of each simulated node, by provider ID.
 	SimulatedNodes(ctx context.Context) (map[string]time.Time, error)
-	// DeleteSimulatedNode deletes a node; one that is gone is no error.
+	// DeleteSimulatedNode deletes a node. A missing node is not an error.
 	DeleteSimulatedNode(ctx context.Context, name string) error
 }
 
-// AdoptNodes has the provider see to nodes that Karpenter's KWOK provider made, beside those that it launches. It must
-// be called before the provider is used.
+// AdoptNodes makes the provider also manage nodes created by Karpenter's KWOK provider. Call it before the provider is
+// used.
 func (p *Provider) AdoptNodes(n Nodes) {
 	p.adopted = &adoptedNodes{nodes: n, ended: map[string]bool{}}
 }

@@ -54,7 +54,7 @@ const annotationHash = Group + "/kwoknodeclass-hash"
 // driftedClass is the reference's word for a machine of a node class that has changed.
 const driftedClass = "NodeClassDrift"
 
-// Drifted implements cloud.Drifter: a machine has drifted when its node class's spec is another than when it was bought.
+// Drifted implements cloud.Drifter: a machine has drifted if the spec of its node class has changed since its launch.
 func (p *Provider) Drifted(_ context.Context, queries []cloud.DriftQuery) ([]string, error) {
 	out := make([]string, len(queries))
 	for i, q := range queries {

@@ -35,7 +35,7 @@ func (p *Provider) RepairPolicies(bool) []cloud.RepairPolicy {
 	}
 }
 
-// ClassStatus implements cloud.ClassStatuser: a class is ready when its spec can be read.
+// ClassStatus implements cloud.ClassStatuser: a class is ready if its spec is valid.
 func (p *Provider) ClassStatus(_ context.Context, class cloud.NodeClass) (cloud.ClassStatus, error) {
 	ready := model.Condition{Status: "True", Reason: "Ready"}
 	if _, err := registrationDelay(class); err != nil {
@@ -53,7 +53,7 @@ func (p *Provider) Offerings(ctx context.Context, _ *model.NodePool, class cloud
 	return c.types, err
 }
 
-// Launch implements cloud.Provider: one call for the whole batch.
+// Launch implements cloud.Provider, with one request for the whole batch.
 func (p *Provider) Launch(ctx context.Context, requests []cloud.LaunchRequest) []cloud.LaunchResult {
 	results := make([]cloud.LaunchResult, len(requests))
 	for i, r := range requests {
@@ -142,7 +142,7 @@ func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 	return out, nil
 }
 
-// Terminate implements cloud.Provider: one call for the whole batch.
+// Terminate implements cloud.Provider, with one request for the whole batch.
 func (p *Provider) Terminate(ctx context.Context, providerIDs []string) []error {
 	errs := make([]error, len(providerIDs))
 	var launched []string

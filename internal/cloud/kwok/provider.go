@@ -52,22 +52,22 @@ func classHash(class cloud.NodeClass) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// The node class it serves.
+// Group and kind of the supported node class.
 const (
 	Group = "karpenter.kwok.sh"
 	Kind  = "KWOKNodeClass"
 )
 
-// Refresh is how old the copy of the catalog may be.
+// Refresh is the cache TTL of the catalog.
 const Refresh = 10 * time.Second
 
-// Resources is the table of resource names that all vectors use.
+// Resources is the table of resource names shared by all resource vectors.
 type Resources interface {
 	Dim(name string) model.Dim
 	Names() []string
 }
 
-// Provider buys from one simulated cloud.
+// Provider launches machines in one simulated cloud.
 type Provider struct {
 	base      string
 	client    *http.Client
@@ -77,8 +77,8 @@ type Provider struct {
 	adopted   *adoptedNodes  // nil: nodes of Karpenter's provider are not looked for
 }
 
-// New makes a provider that buys from the machines server at baseURL, for example http://127.0.0.1:7070. It connects when it is
-// first used.
+// New returns a provider that uses the machines server at baseURL, for example http://127.0.0.1:7070. It connects on
+// first use.
 func New(baseURL string, client *http.Client, resources Resources, clock cloud.Clock) *Provider {
 	p := &Provider{base: strings.TrimSuffix(baseURL, "/"), client: client, resources: resources, clock: clock, catalogue: make(chan catalogue, 1)}
 	p.catalogue <- catalogue{}

@@ -9,35 +9,35 @@ import (
 	"time"
 )
 
-// Kinds of fault.
+// Kinds of Fault.
 const (
-	// OutOfCapacity: a launch finds no capacity in the offerings that match.
+	// OutOfCapacity: a launch finds no capacity in the matching offerings.
 	OutOfCapacity = "out-of-capacity"
-	// NeverRegisters: a machine launched in an offering that matches never gets a Node.
+	// NeverRegisters: a machine launched in a matching offering never gets a Node.
 	NeverRegisters = "never-registers"
-	// NeverReady: its Node comes without kwok.x-k8s.io/node, so nothing makes it Ready.
+	// NeverReady: its Node is created without kwok.x-k8s.io/node, so it never becomes Ready.
 	NeverReady = "never-ready"
-	// Throttle: a call is refused, to be repeated after Delay.
+	// Throttle: a call is refused, with Delay as the delay before a retry.
 	Throttle = "throttle"
-	// LostReply: a call has its effect, then the connection is closed without an answer.
+	// LostReply: a call has its effect, then the connection is closed without a response.
 	LostReply = "lost-reply"
-	// Stall: a call waits for Delay before anything else.
+	// Stall: a call waits for Delay before it is processed.
 	Stall = "stall"
 	// ListLag: machines launched less than Delay ago are not listed.
 	ListLag = "list-lag"
-	// Interrupt: machines that match are taken away after Delay, and a notice says so at once. It hits running machines, the oldest first,
-	// as many as Count says (0: all), and none that are launched later.
+	// Interrupt: matching machines are interrupted after Delay, with an immediate notice. It affects running machines,
+	// oldest first, at most Count (0: all), and none launched later.
 	Interrupt = "interrupt"
 )
 
-// MaxListLag is the longest ListLag, and what the provider states as its list delay.
+// MaxListLag is the maximum ListLag, and the list delay that the provider reports.
 const MaxListLag = 10 * time.Second
 
-// Fault is something that goes wrong, as often as Count says (0: always) and for as long as Duration says (0: until cleared).
+// Fault is an injected fault, which occurs Count times (0: always) and lasts for Duration (0: until cleared).
 type Fault struct {
 	Kind string `json:"kind"`
 
-	// OutOfCapacity, NeverRegisters, NeverReady, Interrupt: which offerings; an empty field matches all.
+	// OutOfCapacity, NeverRegisters, NeverReady, Interrupt: matching offerings; an empty field matches all.
 	InstanceType string `json:"instanceType,omitempty"`
 	Zone         string `json:"zone,omitempty"`
 	CapacityType string `json:"capacityType,omitempty"`
@@ -54,7 +54,7 @@ type FaultList struct {
 	Faults []Fault `json:"faults"`
 }
 
-// Calls that faults can hit.
+// Calls that faults can affect.
 const (
 	CallLaunch    = "launch"
 	CallInstances = "instances"
@@ -63,7 +63,7 @@ const (
 	CallOfferings = "offerings"
 )
 
-// Validate returns what is wrong with the fault.
+// Validate returns an error if the fault is invalid.
 func (f Fault) Validate() error {
 	switch f.Kind {
 	case OutOfCapacity, NeverRegisters, NeverReady, Interrupt:

@@ -10,20 +10,20 @@ import (
 
 // Kinds of Record.
 const (
-	RecordLaunched    = "launched"     // a machine was bought: Instance, whole
-	RecordNodeCreated = "node-created" // its Node was made
-	RecordTerminating = "terminating"  // its termination was asked for
-	RecordTerminated  = "terminated"   // its Node is gone
-	RecordInterrupted = "interrupted"  // it was announced that it will be taken away; Until says when
-	RecordNoticed     = "noticed"      // the interruption was acknowledged
-	RecordRebooted    = "rebooted"     // its restart was asked for
-	RecordNote        = "note"         // something of a guest of the simulated cloud: Data
-	RecordCompacted   = "compacted"    // stands for all records before it; it is the first of its journal
+	RecordLaunched    = "launched"     // a machine was launched: complete Instance
+	RecordNodeCreated = "node-created" // its Node was created
+	RecordTerminating = "terminating"  // its termination was requested
+	RecordTerminated  = "terminated"   // its Node was deleted
+	RecordInterrupted = "interrupted"  // an interruption was announced for Until
+	RecordNoticed     = "noticed"      // the interruption notice was acknowledged
+	RecordRebooted    = "rebooted"     // its restart was requested
+	RecordNote        = "note"         // note of a guest of the simulated cloud: Data
+	RecordCompacted   = "compacted"    // replaces all records before it; the first of its journal
 )
 
-// Record is one thing that happened: a line of the journal.
+// Record is an event: a line of the journal.
 type Record struct {
-	Seq       int64      `json:"seq"` // from 1, without gaps
+	Seq       int64      `json:"seq"` // starts at 1, without gaps
 	At        time.Time  `json:"at"`
 	Kind      string     `json:"kind"`
 	ID        string     `json:"id,omitempty"`
@@ -33,11 +33,11 @@ type Record struct {
 	Compacted *Compacted `json:"compacted,omitempty"`
 
 	Data json.RawMessage `json:"data,omitempty"`
-	More bool            `json:"more,omitempty"` // the next record happened with this one: both or none
+	More bool            `json:"more,omitempty"` // atomic with the next record
 }
 
-// Compacted is how things stand.
+// Compacted is the complete state.
 type Compacted struct {
-	Instances []Instance `json:"instances"` // by id; those that have ended last are there too
-	Ended     []string   `json:"ended"`     // ids of machines of claims that ended before those, sorted
+	Instances []Instance `json:"instances"` // by ID, including the most recently terminated ones
+	Ended     []string   `json:"ended"`     // IDs of machines of claims terminated before those, sorted
 }

@@ -31,13 +31,13 @@ import (
 // Quantities are Kubernetes quantities, durations are Go's (1m30s), money is micro-dollars per hour. A call that failed as a
 // whole answers ErrorAnswer with a status: 400 Denied, 404 NotFound, 429 Throttled, 500 Unknown, 503 NotReady.
 
-// Duration is a duration that JSON has as text.
+// Duration is a duration with a text format in JSON.
 type Duration time.Duration
 
-// MarshalJSON writes 1m30s.
+// MarshalJSON returns the format 1m30s.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
 
-// UnmarshalJSON reads 1m30s.
+// UnmarshalJSON parses the format 1m30s.
 func (d *Duration) UnmarshalJSON(b []byte) error {
 	var s string
 	if err := json.Unmarshal(b, &s); err != nil {
@@ -58,12 +58,12 @@ type Taint struct {
 	Effect string `json:"effect"`
 }
 
-// LaunchBatch asks for one machine an element.
+// LaunchBatch requests one machine per element.
 type LaunchBatch struct {
 	Requests []LaunchRequest `json:"requests"`
 }
 
-// PricedOffering is what an offering counts as for one request.
+// PricedOffering is the price of an offering for one request.
 type PricedOffering struct {
 	InstanceType string `json:"instanceType"`
 	Zone         string `json:"zone"`
@@ -71,7 +71,7 @@ type PricedOffering struct {
 	PriceMicro   int64  `json:"priceMicroUSDPerHour"`
 }
 
-// LaunchRequest asks for one machine: the cheapest offering whose type, zone and capacity type are listed; an empty list of
+// LaunchRequest requests one machine: the cheapest offering with a listed type, zone and capacity type. An empty list of
 // zones or capacity types allows all.
 type LaunchRequest struct {
 	ClaimUID          string              `json:"claimUID"` // the idempotency key
@@ -80,33 +80,33 @@ type LaunchRequest struct {
 	Types             []string            `json:"types"`
 	Zones             []string            `json:"zones,omitempty"`
 	CapacityTypes     []string            `json:"capacityTypes,omitempty"`
-	Prices            []PricedOffering    `json:"prices,omitempty"`           // by which the cheapest is taken, where they differ from the catalog's
-	Unavailable       []cloud.OfferingKey `json:"unavailable,omitempty"`      // not to be taken: they had no capacity a moment ago
-	RegistrationDelay Duration            `json:"registrationDelay,omitzero"` // before the boot delay of the server
-	Labels            model.Labels        `json:"labels,omitempty"`           // of the node, beside the offering's
+	Prices            []PricedOffering    `json:"prices,omitempty"`           // prices for the choice of the cheapest offering, where they differ from the catalog's
+	Unavailable       []cloud.OfferingKey `json:"unavailable,omitempty"`      // not used: they recently had no capacity
+	RegistrationDelay Duration            `json:"registrationDelay,omitzero"` // in addition to the boot delay of the server
+	Labels            model.Labels        `json:"labels,omitempty"`           // labels of the node, in addition to those of the offering
 	Annotations       model.Labels        `json:"annotations,omitempty"`
-	Taints            []Taint             `json:"taints,omitempty"` // of the node, beside karpenter.sh/unregistered
+	Taints            []Taint             `json:"taints,omitempty"` // taints of the node, in addition to karpenter.sh/unregistered
 }
 
-// LaunchAnswer has a result for each request, in order.
+// LaunchAnswer has one result per request, in order.
 type LaunchAnswer struct {
 	Results []LaunchResult `json:"results"`
 }
 
-// LaunchResult is what became of one request.
+// LaunchResult is the result of one request.
 type LaunchResult struct {
 	ClaimUID    string              `json:"claimUID"`
 	Instance    *Instance           `json:"instance,omitempty"`
-	Unavailable []cloud.OfferingKey `json:"unavailable,omitempty"` // cheaper ones that had no capacity
+	Unavailable []cloud.OfferingKey `json:"unavailable,omitempty"` // cheaper offerings without capacity
 	Error       *Error              `json:"error,omitempty"`
 }
 
-// State is where a machine is in its life.
+// State is the lifecycle state of a machine.
 type State string
 
-// The states.
+// States of a machine.
 const (
-	Pending      State = "pending"       // boots; has no Node yet
+	Pending      State = "pending"       // booting; has no Node yet
 	Running      State = "running"       // has its Node
 	ShuttingDown State = "shutting-down" // terminated; its Node is being deleted
 	Terminated   State = "terminated"
@@ -127,50 +127,50 @@ type Instance struct {
 	ImageID      string    `json:"imageID"`
 	State        State     `json:"state"`
 	Launched     time.Time `json:"launched"`
-	Registers    time.Time `json:"registers"`            // when its Node is made
-	Terminated   time.Time `json:"terminated,omitzero"`  // when termination was asked for
-	Interrupted  time.Time `json:"interrupted,omitzero"` // when it was announced that it will be taken away
-	Goes         time.Time `json:"goes,omitzero"`        // when it will be
-	Noticed      bool      `json:"noticed,omitempty"`    // that announcement is known
-	Reboots      int       `json:"reboots,omitempty"`    // how often a restart was asked for
+	Registers    time.Time `json:"registers"`            // when its Node is created
+	Terminated   time.Time `json:"terminated,omitzero"`  // when its termination was requested
+	Interrupted  time.Time `json:"interrupted,omitzero"` // when its interruption was announced
+	Goes         time.Time `json:"goes,omitzero"`        // when it is interrupted
+	Noticed      bool      `json:"noticed,omitempty"`    // the interruption notice was acknowledged
+	Reboots      int       `json:"reboots,omitempty"`    // number of requested restarts
 	Node         NodeSpec  `json:"node"`
 
 	NeverRegisters bool `json:"neverRegisters,omitempty"` // a fault
 	NeverReady     bool `json:"neverReady,omitempty"`     // a fault
 }
 
-// InstanceList is the answer of /v1/instances, by id.
+// InstanceList is the response of /v1/instances, by ID.
 type InstanceList struct {
 	Instances []Instance `json:"instances"`
 }
 
-// TerminateBatch ends machines, by provider id.
+// TerminateBatch terminates machines by provider ID.
 type TerminateBatch struct {
 	ProviderIDs []string `json:"providerIDs"`
 }
 
-// TerminateAnswer has a result for each id, in order.
+// TerminateAnswer has one result per ID, in order.
 type TerminateAnswer struct {
 	Results []TerminateResult `json:"results"`
 }
 
-// TerminateResult is what became of one id.
+// TerminateResult is the result for one ID.
 type TerminateResult struct {
 	ProviderID string `json:"providerID"`
 	Error      *Error `json:"error,omitempty"`
 }
 
-// RebootRequest asks for the restart of a machine that has its Node. Each call is another restart.
+// RebootRequest requests the restart of a machine with a Node. Each call is another restart.
 type RebootRequest struct {
 	ProviderID string `json:"providerID"`
 }
 
-// BaseNode asks for a machine that belongs to no claim; its Node bears no label and no taint of Karpenter's. The name makes it
+// BaseNode requests a machine without a claim. Its Node has no Karpenter labels or taints. The name makes the request
 // idempotent.
 type BaseNode struct {
 	InstanceType string `json:"instanceType"`
-	Name         string `json:"name,omitempty"` // of the Node; default: made from the type
-	Zone         string `json:"zone,omitempty"` // default: the first
+	Name         string `json:"name,omitempty"` // name of the Node; default: derived from the type
+	Zone         string `json:"zone,omitempty"` // default: the first zone
 }
 
 // OfferingList is the catalog.
@@ -181,7 +181,7 @@ type OfferingList struct {
 	Types      []InstanceType `json:"types"`
 }
 
-// InstanceType is a type of the catalog.
+// InstanceType is an instance type of the catalog.
 type InstanceType struct {
 	Name        string            `json:"name"`
 	Labels      model.Labels      `json:"labels"`
@@ -190,17 +190,17 @@ type InstanceType struct {
 	Offerings   []Offering        `json:"offerings"`
 }
 
-// Offering is an offering of a type.
+// Offering is an offering of an instance type.
 type Offering struct {
 	Zone         string       `json:"zone"`
 	CapacityType string       `json:"capacityType"`
 	PriceMicro   int64        `json:"priceMicroUSDPerHour"`
 	Modelled     bool         `json:"priceModelled,omitempty"`
-	Available    bool         `json:"available"` // as the catalog has it; running out of capacity is found out by launching
+	Available    bool         `json:"available"` // according to the catalog; exhausted capacity shows at launch
 	Labels       model.Labels `json:"labels,omitempty"`
 }
 
-// Error is a cloud.Error on the wire.
+// Error is a cloud.Error in the protocol.
 type Error struct {
 	Kind      cloud.Kind          `json:"kind"`
 	Message   string              `json:"message"`
@@ -208,40 +208,40 @@ type Error struct {
 	After     Duration            `json:"after,omitzero"`
 }
 
-// ErrorAnswer is the answer of a call that failed as a whole.
+// ErrorAnswer is the response to a call that failed as a whole.
 type ErrorAnswer struct {
 	Error Error `json:"error"`
 }
 
-// Interruption is a notice that nobody has taken note of yet.
+// Interruption is an unacknowledged interruption notice.
 type Interruption struct {
 	ProviderID string    `json:"providerID"`
 	Sent       time.Time `json:"sent"`
-	At         time.Time `json:"at"` // when the machine goes
+	At         time.Time `json:"at"` // when the machine is interrupted
 }
 
-// InterruptionList is the answer of /v1/interruptions, by provider id.
+// InterruptionList is the response of /v1/interruptions, by provider ID.
 type InterruptionList struct {
 	Interruptions []Interruption `json:"interruptions"`
 }
 
-// NoticedBatch says which notices are done with, by provider id.
+// NoticedBatch acknowledges notices by provider ID.
 type NoticedBatch struct {
 	ProviderIDs []string `json:"providerIDs"`
 }
 
-// Boot returns the Node as the machine's last start makes it.
+// Boot returns the Node to create after the last start of the machine.
 func (in *Instance) Boot() NodeSpec {
 	n := in.Node
 	n.BootID = fmt.Sprintf("%s/%d", in.ProviderID, in.Reboots)
 	return n
 }
 
-// NodeSpec is a Node to be made.
+// NodeSpec is a Node to create.
 type NodeSpec struct {
 	Name        string            `json:"name"`
 	ProviderID  string            `json:"providerID"`
-	BootID      string            `json:"bootID,omitempty"` // another after each restart
+	BootID      string            `json:"bootID,omitempty"` // changes with each restart
 	Labels      model.Labels      `json:"labels"`
 	Annotations model.Labels      `json:"annotations,omitempty"`
 	Taints      []Taint           `json:"taints,omitempty"`

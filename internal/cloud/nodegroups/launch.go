@@ -16,8 +16,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Launch implements cloud.Provider. Each request asks group after group, the cheapest first, until one has a machine for it, is to
-// have one, or an error tells to try later.
+// Launch implements cloud.Provider. Each request tries groups, cheapest first, until one has a machine for it, will have
+// one, or returns an error that requires a retry.
 func (p *Provider) Launch(ctx context.Context, requests []cloud.LaunchRequest) []cloud.LaunchResult {
 	results := make([]cloud.LaunchResult, len(requests))
 	var wg sync.WaitGroup

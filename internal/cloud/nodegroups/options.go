@@ -11,11 +11,10 @@ import (
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 )
 
-// Options is what a server says of when a group's machines are given back. They take the place of the node class's options for the
-// group.
+// Options are the scale-down options of a group that its server returns. They override the options of the node class.
 type Options struct {
-	UtilizationPercent, GPUUtilizationPercent *int32        // nil: not said
-	Unready, Provision                        time.Duration // 0: not said
+	UtilizationPercent, GPUUtilizationPercent *int32        // nil: not set
+	Unready, Provision                        time.Duration // 0: not set
 	IgnoreDaemonSets                          bool
 }
 

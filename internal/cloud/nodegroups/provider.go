@@ -15,31 +15,31 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Resources is the table of resource names that all vectors use.
+// Resources is the table of resource names shared by all resource vectors.
 type Resources interface{ Dim(name string) model.Dim }
 
 // Settings configures a Provider.
 type Settings struct {
-	Name      string        // of the provider
-	Server    Server        // that has the groups
-	Timeout   time.Duration // how long a call to it may take
-	HasTags   bool          // groups have tags, which selector terms may name
-	Other     *OtherClass   // a kind of node class beside NodeGroupClass; nil: there is none
-	Adopts    bool          // machines that no claim was made for get claims; the server has to have AllMembers
+	Name      string        // name of the provider
+	Server    Server        // server with the groups
+	Timeout   time.Duration // timeout of a call to the server
+	HasTags   bool          // groups have tags, which selector terms can match
+	Other     *OtherClass   // additional kind of node class; nil: none
+	Adopts    bool          // create claims for machines launched without one; requires a server that implements AllMembers
 	Records   Records
 	Resources Resources
 	Clock     cloud.Clock
 	Log       *slog.Logger
 }
 
-// OtherClass is a kind of node class that selects groups in a way of its own.
+// OtherClass is a kind of node class with its own way to select groups.
 type OtherClass struct {
 	cloud.ClassKind
 
-	// Selector returns what a spec selects. The error names the field.
+	// Selector returns a function that reports whether a spec selects a group. Errors name the field.
 	Selector func(spec []byte) (func(*Group) bool, error)
 
-	// None says, with the field, that a spec selects no group, and what to change.
+	// None is the message for a spec that selects no group: the field, and what to change.
 	None string
 }
 
@@ -71,7 +71,7 @@ type Provider struct {
 	selected map[classKey]selection // by class
 }
 
-// New makes a provider. Nothing is called before it is used.
+// New returns a provider. It makes no requests.
 func New(s Settings) *Provider {
 	return &Provider{name: s.Name, hasTags: s.HasTags, other: s.Other, adopts: s.Adopts, server: s.Server, timeout: s.Timeout, records: s.Records, resources: s.Resources, clock: s.Clock, began: s.Clock.Now(), log: s.Log,
 		record: recordCache{turn: cloud.NewLock()}, reader: groupReader{facts: map[string]*groupFacts{}}, queues: map[string]*queue{}, refused: map[string][]cloud.OfferingKey{}, why: map[string]error{}, absent: map[string]time.Time{}, missing: map[string]time.Time{}, offered: map[string]*offered{}, selected: map[classKey]selection{}}
@@ -86,7 +86,8 @@ func (p *Provider) Traits() cloud.Traits {
 	return t
 }
 
-// RepairPolicies implements cloud.Repairer: what every kubelet reports. The options of a node class or of a group, if they have a time, replace the first.
+// RepairPolicies implements cloud.Repairer: conditions reported by every kubelet. The unready time in the options of a
+// node class or of a group replaces that of the first policy.
 func (p *Provider) RepairPolicies(bool) []cloud.RepairPolicy {
 	const after, drain = 30 * time.Minute, 10 * time.Minute
 	return []cloud.RepairPolicy{{Condition: "Ready", Status: "False", After: after, Drain: drain}, {Condition: "Ready", Status: "Unknown", After: after, Drain: drain}}
@@ -102,15 +103,15 @@ func ctxError(ctx context.Context, object string) error {
 	return &cloud.Error{Kind: cloud.Unknown, Op: "offerings", Object: object, Err: ctx.Err()}
 }
 
-// Records keeps one text that outlives the process.
+// Records stores one text across restarts.
 type Records interface {
 	// Load returns the text; empty if there is none.
 	Load(ctx context.Context) (string, error)
-	// Swap writes the text if it still is old, and reports whether it was.
+	// Swap writes the text if the stored text is old, and reports whether it was.
 	Swap(ctx context.Context, old, text string) (bool, error)
 }
 
-// NoRecords has nothing to read and nothing to be written: for a provider that launches nothing.
+// NoRecords has an empty text and discards writes, for a provider that launches nothing.
 type NoRecords struct{}
 
 // Load implements Records.

@@ -15,24 +15,26 @@ import (
 // record is what must outlive the process.
 type record struct {
 	Groups map[string]*groupRecord `json:"groups,omitempty"`
-	// Ended are claims that are not launched again, by uid: their machine has ended, or they were given up. In Unix seconds.
+	// Ended are claims that are not launched again, by UID, because their machine was terminated or they were given up.
+	// In Unix seconds.
 	Ended map[string]int64 `json:"ended,omitempty"`
 }
 
 // groupRecord is what is kept of one group.
 type groupRecord struct {
-	Foreign []string             `json:"foreign,omitempty"` // machines that were there before
-	Open    map[string]openClaim `json:"open,omitempty"`    // claims that wait for a machine, by uid
-	Owned   map[string]machine   `json:"owned,omitempty"`   // machines of claims, by provider id
-	// Target is how many machines the group was last asked to have, in Unix milliseconds when; 0: it was not, or the server has said
-	// since that it did not.
+	Foreign []string             `json:"foreign,omitempty"` // machines that existed before
+	Open    map[string]openClaim `json:"open,omitempty"`    // claims that wait for a machine, by UID
+	Owned   map[string]machine   `json:"owned,omitempty"`   // machines of claims, by provider ID
+	// Target is the last requested size of the group and its time in Unix milliseconds; 0: none, or the server has
+	// rejected it since.
 	Target   int64 `json:"target,omitempty"`
 	TargetAt int64 `json:"targetAt,omitempty"`
-	Surplus  int64 `json:"surplus,omitempty"` // how many machines may come that nobody waits for any more
-	// Late are machines that came for claims that were given up before, and that no claim has, by provider id: when that was seen, in Unix milliseconds.
+	Surplus  int64 `json:"surplus,omitempty"` // number of machines that may still be created for no claim
+	// Late are machines created for claims that were given up before, and that no claim has, by provider ID: when this
+	// was found, in Unix milliseconds.
 	Late map[string]int64 `json:"late,omitempty"`
-	// Failed are machines that have failed, by provider id: when the server was last asked to end each, in Unix milliseconds; 0: it was not, as the group
-	// would be smaller than its minimum size.
+	// Failed are failed machines by provider ID: when the server was last requested to terminate each, in Unix
+	// milliseconds; 0: not requested, because the group would fall below its minimum size.
 	Failed map[string]int64 `json:"failed,omitempty"`
 }
 
@@ -45,8 +47,8 @@ type machine struct {
 	UID      string `json:"uid"`
 	Name     string `json:"name"`
 	Launched int64  `json:"launched"`
-	Ending   bool   `json:"ending,omitempty"` // the server was asked to end it
-	Gone     bool   `json:"gone,omitempty"`   // and has said that it does
+	Ending   bool   `json:"ending,omitempty"` // its termination was requested
+	Gone     bool   `json:"gone,omitempty"`   // the server has confirmed the termination
 }
 
 const (
@@ -247,8 +249,9 @@ func (p *Provider) swap(ctx context.Context, batch []*recordChange) error {
 	return errors.New("write the record of node groups: another process writes it, too; run one active controller")
 }
 
-// Forget makes machines, by provider id, those of no claim, while a provider of another process may use the record. Their claims are not launched again, and
-// a group without claims is as if it had never been looked at: all its machines were there before.
+// Forget removes the claims of machines from the record, by provider ID, while a provider of another process may use the
+// record. The claims are not launched again. A group without claims is reset to its initial state: all its machines
+// count as existing before.
 func Forget(ctx context.Context, records Records, ids []string) error {
 	for range swaps {
 		old, err := records.Load(ctx)

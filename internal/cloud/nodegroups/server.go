@@ -13,30 +13,31 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 )
 
-// Server has node groups. Its calls may be made at the same time, for different groups and for the same one; those that change a
-// group are made one after the other for each group. An error is a CallError.
+// Server manages node groups. Calls may be concurrent, for different groups and for the same one; changes of one group
+// are sequential. Errors are CallErrors.
 type Server interface {
 	// Refresh is called before groups or machines are read.
 	Refresh(ctx context.Context) error
 	// Groups returns all groups, in any order.
 	Groups(ctx context.Context) ([]Group, error)
-	// Target returns how many machines a group is to have.
+	// Target returns the target size of a group.
 	Target(ctx context.Context, group string) (int64, error)
-	// Describe returns what the nodes of a group are. What a person has to mend is the description's problem.
+	// Describe returns the properties of a group's nodes. Problems that a user must correct are in the description.
 	Describe(ctx context.Context, group string) (Description, error)
 	// Members returns the machines of a group, in any order.
 	Members(ctx context.Context, group string) ([]Member, error)
-	// Raise makes a group have more machines: by so many, which makes it to so many if nothing else has changed it.
+	// Raise raises the size of a group by by, which gives the size to if nothing else has changed it.
 	Raise(ctx context.Context, group string, by, to int64) error
-	// Lower makes a group have fewer machines, by so many that have not come.
+	// Lower lowers the size of a group by machines that do not exist yet.
 	Lower(ctx context.Context, group string, by int64) error
-	// End ends machines and makes their group smaller by as many. Called again for a machine that is on its way out, it changes nothing.
+	// End terminates machines and lowers the size of their group accordingly. It has no effect on a machine that is
+	// already being terminated.
 	End(ctx context.Context, group string, ids []string) error
 }
 
-// AllMembers is a Server that reads the machines of all its groups at once.
+// AllMembers is a Server that reads the machines of all groups at once.
 type AllMembers interface {
-	// AllMembers returns the machines of all groups, by group, in any order. A group that is not there is missing.
+	// AllMembers returns the machines of all groups, by group, in any order. Groups that do not exist are missing.
 	AllMembers(ctx context.Context) (map[string][]Member, error)
 }
 
@@ -44,37 +45,38 @@ type AllMembers interface {
 type Group struct {
 	Name     string
 	Min, Max int64
-	Target   *int64            // how many machines it is to have; nil: Server.Target tells
-	Tags     map[string]string // that a selector term may name; nil: groups of this server have none
-	Replaces string            // the server replaces machines of the group now, and in which way; empty: it does not
-	Problem  string            // why nothing can be launched in it; empty: it can
+	Target   *int64            // target size; nil: use Server.Target
+	Tags     map[string]string // tags for selector terms; nil: groups of this server have none
+	Replaces string            // how the server is replacing machines of the group now; empty: it is not
+	Problem  string            // why nothing can be launched in it; empty: launches are possible
 }
 
-// Description is what the nodes of a group are.
+// Description are the properties of a group's nodes.
 type Description struct {
-	Node       *corev1.Node // as it is when it has just come; nil: Problem says why it is not known
-	PriceMicro int64        // in micro-dollars per hour; 0: not known
-	Options    *Options     // nil: the server says nothing
-	// CSILimits is how many volumes can be attached, by CSI driver, and Devices how many devices of type gpu a DRA driver will publish, by driver; nil: not known.
+	Node       *corev1.Node // a new node; nil: unknown, see Problem
+	PriceMicro int64        // in micro-dollars per hour; 0: unknown
+	Options    *Options     // nil: the server has none
+	// CSILimits are the attach limits by CSI driver, and Devices the numbers of devices of type gpu that a DRA driver
+	// will publish, by driver; nil: unknown.
 	CSILimits, Devices map[string]int64
-	Problem            string // why nothing can be launched in the group; empty: it can
+	Problem            string // why nothing can be launched in the group; empty: launches are possible
 }
 
 // Member is a machine of a group.
 type Member struct {
-	ID            string    // the provider id of its node, or a placeholder for it
-	Created       time.Time // zero: not known
-	Running       bool      // it runs, or has run: it may be a claim's, and pods may be on it
+	ID            string    // the provider ID of its node, or a placeholder
+	Created       time.Time // zero: unknown
+	Running       bool      // it is or was running: it may belong to a claim, and may have pods
 	Deleting      bool
-	Stuck         bool   // it was to end, and does not: End has to be called again
-	Code, Message string // its error; empty: none. If it never ran, it has failed
+	Stuck         bool   // its termination does not progress: End must be called again
+	Code, Message string // its error; empty: none. If it never ran, its launch has failed
 }
 
-// CallError is an error of a call to a server.
+// CallError is the error of a call to a Server.
 type CallError struct {
 	Kind      cloud.Kind    // Throttled, Denied, or Unknown
-	After     time.Duration // of Throttled
-	Uncertain bool          // the call may have had its effect, or have it yet: no answer came
+	After     time.Duration // delay before a retry, for Throttled
+	Uncertain bool          // no response: the call may have had its effect, or still have it
 	Err       error
 }
 

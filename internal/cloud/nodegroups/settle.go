@@ -25,7 +25,8 @@ const (
 	refusalFor = time.Minute
 )
 
-// A group is looked at again for claims that wait for its machines after half the time since it was raised, within these bounds.
+// A group with claims that wait for machines is read again after half of the time since it was raised, within these
+// bounds.
 const (
 	pollLeast = 100 * time.Millisecond
 	pollMost  = 2 * time.Second

@@ -15,7 +15,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// ClassStatus implements cloud.ClassStatuser: the groups of a class with their sizes, and what keeps each from being used.
+// ClassStatus implements cloud.ClassStatuser: the groups of a class with their sizes, and why groups cannot be used.
 func (p *Provider) ClassStatus(ctx context.Context, class cloud.NodeClass) (cloud.ClassStatus, error) {
 	s, err := p.selectGroups(ctx, class)
 	if err = classify(ctx, "class status", class.Name, err); cloud.KindOf(err) == cloud.NotReady {

@@ -18,10 +18,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
 
-// A journal that only grew would be replayed for longer at each start, and a model that forgot nothing would fill the memory. So of machines
-// that have ended only the last ones are kept whole, of all the others the id alone; and a journal most of which tells of machines that have
-// ended is written anew: one record that says how things stand, and from there on as before. An id follows from the claim's uid, so that a
-// claim is launched at most once, for ever, all the same.
+// A growing journal would take longer to replay at each start, and a model that forgets nothing would fill the memory.
+// So only the last terminated machines are kept completely, and of all others the ID. If most of a journal is about
+// terminated machines, it is rewritten: one record with the complete state, then new records as before. IDs are derived
+// from the claim's UID, so a claim is still launched at most once.
 
 // keepEnded is how many machines that have ended are kept whole.
 const keepEnded = 1000
@@ -40,7 +40,8 @@ func (m *Model) ended(in *machines.Instance) {
 	}
 }
 
-// Compact makes the record that stands for all until now; nil: it can't be made, for a guest's notes are known to the guest alone.
+// Compact returns the record that replaces all records until now; nil: not possible, because only the guest knows the
+// contents of its notes.
 func (m *Model) Compact(now time.Time) *machines.Record {
 	if m.guest != nil {
 		return nil

@@ -155,8 +155,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Change lets a guest do something with the machines; what it has been told it may answer. After Serve has ended nothing is
-// done: the error is ErrStopped, or what the journal could not be written for.
+// Change lets a guest change the machines; with durable, it waits until the records are stored, so that the guest may
+// respond. After Serve has ended, it does nothing and returns ErrStopped, or the error of writing the journal.
 func (s *Server) Change(durable bool, do func(m *Model, now time.Time)) error {
 	return s.change(durable, do)
 }

@@ -22,7 +22,7 @@ func (f *activeFault) over(now time.Time) bool {
 	return !f.until.IsZero() && !now.Before(f.until) || f.Count > 0 && f.left <= 0
 }
 
-// AddFault begins a fault.
+// AddFault adds a fault.
 func (m *Model) AddFault(f machines.Fault, now time.Time) error {
 	if err := f.Validate(); err != nil {
 		return err
@@ -39,10 +39,10 @@ func (m *Model) AddFault(f machines.Fault, now time.Time) error {
 	return nil
 }
 
-// ClearFaults ends all faults; machines that have theirs keep it.
+// ClearFaults removes all faults. Machines that are already affected stay so.
 func (m *Model) ClearFaults() { m.faults = nil }
 
-// Faults returns the faults that have still to occur, oldest first; Count is how often each of them will.
+// Faults returns the remaining faults, oldest first, with Count as the remaining number of occurrences.
 func (m *Model) Faults(now time.Time) []machines.Fault {
 	m.faults = slices.DeleteFunc(m.faults, func(f *activeFault) bool { return f.over(now) })
 	out := make([]machines.Fault, len(m.faults))
@@ -55,7 +55,7 @@ func (m *Model) Faults(now time.Time) []machines.Fault {
 	return out
 }
 
-// CallFault takes the first fault of this kind that hits a call.
+// CallFault returns the first fault of this kind that affects a call, and counts the occurrence.
 func (m *Model) CallFault(kind, call string, now time.Time) (machines.Fault, bool) {
 	for _, f := range m.faults {
 		if f.Kind == kind && !f.over(now) && (f.Call == "" || f.Call == call) {

@@ -34,7 +34,7 @@ func (s *Server) renderOfferings(c *catalog.Catalog) error {
 	return nil
 }
 
-// Handler is the protocol of wire.go. Serve serves it.
+// Handler returns the handler of the protocol of package machines. Serve serves it.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") })

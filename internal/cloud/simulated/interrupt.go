@@ -12,7 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
 
-// Interruptions are the notices of machines that still stand which nobody has taken note of.
+// Interruptions returns the unacknowledged notices of existing machines.
 func (m *Model) Interruptions() []machines.Interruption {
 	out := []machines.Interruption{}
 	for _, in := range m.instances {
@@ -32,7 +32,7 @@ func (m *Model) Interruptions() []machines.Interruption {
 	return out
 }
 
-// Noticed is told which notices are done with. Those that are not known, or were done with before, are passed over.
+// Noticed acknowledges notices. Unknown or already acknowledged ones are ignored.
 func (m *Model) Noticed(providerIDs []string, now time.Time) {
 	for _, id := range providerIDs {
 		if in := m.find(id); in != nil && !in.Goes.IsZero() && !in.Noticed {

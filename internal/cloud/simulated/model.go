@@ -19,7 +19,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Validate says what is wrong with the settings.
+// Validate returns an error if the settings are invalid.
 func (s Settings) Validate() error {
 	if s.Boot < 0 {
 		return fmt.Errorf("machines: boot is %s, need at least 0", s.Boot)
@@ -27,12 +27,12 @@ func (s Settings) Validate() error {
 	return nil
 }
 
-// NewModel is a cloud in which nothing has happened.
+// NewModel returns a cloud without machines.
 func NewModel(c *catalog.Catalog, s Settings) *Model {
 	return &Model{catalog: c, settings: s, instances: map[string]*machines.Instance{}, tombs: map[string]struct{}{}, byClaim: map[string]*machines.Instance{}, byNode: map[string]*machines.Instance{}}
 }
 
-// Take gives the records made since the last Take.
+// Take returns the records made since the last Take.
 func (m *Model) Take() []machines.Record {
 	r := m.records
 	m.records = nil
@@ -44,7 +44,7 @@ func (m *Model) record(at time.Time, kind string, in *machines.Instance) {
 	m.recordUntil(at, kind, in, time.Time{})
 }
 
-// Apply replays one record: the only place where machines change.
+// Apply replays one record. It is the only place where machines change.
 func (m *Model) Apply(r machines.Record) error {
 	if r.Kind == machines.RecordCompacted {
 		return m.restore(r)
@@ -150,7 +150,7 @@ func (m *Model) choices(types, zones, capacityTypes []string, prices []machines.
 	return out
 }
 
-// Launch buys one machine, or tells which one was bought before.
+// Launch launches one machine, or returns the one that was launched before.
 func (m *Model) Launch(r machines.LaunchRequest, now time.Time) machines.LaunchResult {
 	res := machines.LaunchResult{ClaimUID: r.ClaimUID}
 	fail := func(kind cloud.Kind, format string, args ...any) machines.LaunchResult {
@@ -256,7 +256,7 @@ func (m *Model) machine(id string, c choice, labels model.Labels, now time.Time)
 	return in
 }
 
-// Base launches a machine that belongs to no claim. Its Node says nothing of Karpenter's.
+// Base launches a machine without a claim. Its Node has nothing of Karpenter.
 func (m *Model) Base(r machines.BaseNode, now time.Time) (*machines.Instance, *machines.Error) {
 	t := m.catalog.Find(r.InstanceType)
 	if t == nil {
@@ -294,7 +294,7 @@ func (m *Model) Base(r machines.BaseNode, now time.Time) (*machines.Instance, *m
 	return clone(m.instances[in.ID]), nil
 }
 
-// Terminate asks for a machine's end.
+// Terminate requests the termination of a machine.
 func (m *Model) Terminate(providerID string, now time.Time) machines.TerminateResult {
 	res := machines.TerminateResult{ProviderID: providerID}
 	in := m.find(providerID)
@@ -310,7 +310,7 @@ func (m *Model) Terminate(providerID string, now time.Time) machines.TerminateRe
 	return res
 }
 
-// Reboot asks for a machine's restart.
+// Reboot requests the restart of a machine.
 func (m *Model) Reboot(providerID string, now time.Time) (*machines.Instance, *machines.Error) {
 	in := m.find(providerID)
 	if in == nil || in.State != machines.Running {
@@ -332,7 +332,7 @@ func (m *Model) find(providerID string) *machines.Instance {
 	return nil
 }
 
-// Note records something of the guest's.
+// Note records a note of the guest.
 func (m *Model) Note(data any, now time.Time) {
 	raw, err := json.Marshal(data)
 	if err != nil {
@@ -345,8 +345,8 @@ func (m *Model) Note(data any, now time.Time) {
 	m.records = append(m.records, r)
 }
 
-// Add is a machine that the guest has chosen and described; id and node name are free (see Seq, NodeNamed), and the Node is made
-// at Registers. Faults of its offering are had by it.
+// Add adds a machine that the guest has chosen and described; ID and node name must be free (see Seq, NodeNamed). The
+// Node is created at Registers. Faults of its offering apply.
 func (m *Model) Add(in machines.Instance, now time.Time) *machines.Instance {
 	key := cloud.OfferingKey{InstanceType: in.InstanceType, Zone: in.Zone, CapacityType: in.CapacityType}
 	in.State, in.Launched = machines.Pending, now
@@ -360,31 +360,32 @@ func (m *Model) Add(in machines.Instance, now time.Time) *machines.Instance {
 	return clone(m.instances[in.ID])
 }
 
-// OutOfCapacity reports whether an offering has none, by a fault; asking counts as a launch that the fault has hit.
+// OutOfCapacity reports whether an offering has no capacity because of a fault. The call counts as a launch affected by
+// the fault.
 func (m *Model) OutOfCapacity(k cloud.OfferingKey, now time.Time) bool {
 	return m.offeringFault(machines.OutOfCapacity, k, now, true) != nil
 }
 
-// Seq is the number of the last record: it never repeats, and is the same after a replay.
+// Seq returns the number of the last record. It never repeats, and is the same after a replay.
 func (m *Model) Seq() int64 { return m.seq }
 
-// NodeNamed reports whether a machine has a Node of this name, or will have.
+// NodeNamed reports whether a machine has or will have a Node with this name.
 func (m *Model) NodeNamed(name string) bool { return m.byNode[name] != nil }
 
-// Boot is how long a machine takes to register.
+// Boot returns how long a machine takes to register.
 func (m *Model) Boot(id string) time.Duration { return jitter(m.settings.Seed, id, m.settings.Boot) }
 
-// NodeCreated says that a machine's Node was made.
+// NodeCreated records that the Node of a machine was created.
 func (m *Model) NodeCreated(id string, now time.Time) {
 	m.record(now, machines.RecordNodeCreated, m.instances[id])
 }
 
-// NodeDeleted says that the Node of a machine that shuts down is gone.
+// NodeDeleted records that the Node of a terminating machine was deleted.
 func (m *Model) NodeDeleted(id string, now time.Time) {
 	m.record(now, machines.RecordTerminated, m.instances[id])
 }
 
-// Instance returns a machine as it is, nil if there is none of that id.
+// Instance returns a machine by ID, nil if there is none.
 func (m *Model) Instance(id string) *machines.Instance {
 	if in := m.instances[id]; in != nil {
 		return clone(in)
@@ -392,7 +393,7 @@ func (m *Model) Instance(id string) *machines.Instance {
 	return nil
 }
 
-// List is every machine, by id; those terminated only when all are asked for.
+// List returns all machines by ID, including terminated ones if all is set.
 func (m *Model) List(all bool, now time.Time) []machines.Instance {
 	var lag time.Duration
 	for _, f := range m.faults {

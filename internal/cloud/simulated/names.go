@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// ProviderIDPrefix is what every provider id begins with; zone and machine id follow.
+// ProviderIDPrefix is the prefix of every provider ID; zone and machine ID follow.
 const ProviderIDPrefix = "machines:///"
 
 func providerID(zone, id string) string { return ProviderIDPrefix + zone + "/" + id }

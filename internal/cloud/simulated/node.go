@@ -9,25 +9,26 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
 
-// NodeMaker has the only powers over Kubernetes that a cloud has: to make the Node that a booted machine's kubelet would make,
-// and to delete the Node of a machine that is gone, as a cloud controller manager does. Both are called again until they answer
-// nil, also after a crash, by several machines at once.
+// NodeMaker makes the changes to Kubernetes that a cloud makes: it creates the Node that the kubelet of a booted machine
+// would create, and deletes the Node of a terminated machine, like a cloud controller manager. The methods are retried
+// until they return nil, also after a crash, and are called concurrently for several machines.
 type NodeMaker interface {
-	// CreateNode makes the Node and its status. A Node of this name and provider id that is there already is success.
+	// CreateNode creates the Node with its status. If a Node with this name and provider ID exists, it returns nil.
 	CreateNode(ctx context.Context, node machines.NodeSpec) error
-	// RebootNode gives the Node of a machine that was restarted its new boot ID. No such Node, or another machine's, is success.
+	// RebootNode sets the new boot ID of the Node of a restarted machine. If there is no such Node, or it belongs to
+	// another machine, it returns nil.
 	RebootNode(ctx context.Context, node machines.NodeSpec) error
-	// DeleteNode deletes the Node of this name if it has this provider id. None there, or another machine's, is success; so is
-	// one that is being deleted and waits for its finalizers.
+	// DeleteNode deletes the Node with this name and provider ID. If there is none, it belongs to another machine, or it
+	// waits for finalizers, DeleteNode returns nil.
 	DeleteNode(ctx context.Context, name, providerID string) error
 }
 
 const (
-	// KwokNode, as a label and an annotation with this value, makes kwok act as the kubelet of a node.
+	// KwokNode is the label and annotation with the same value that makes kwok simulate the kubelet of a node.
 	KwokNode      = "kwok.x-k8s.io/node"
 	KwokNodeValue = "fake"
-	// NodeViewerPrice is the label in which eks-node-viewer looks for dollars per hour.
+	// NodeViewerPrice is the label from which eks-node-viewer reads dollars per hour.
 	NodeViewerPrice = NodeViewerDomain + "/instance-price"
-	// NodeViewerDomain is its domain.
+	// NodeViewerDomain is the domain of the labels of eks-node-viewer.
 	NodeViewerDomain = "eks-node-viewer"
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
 
-// Quantities writes amounts as Kubernetes quantities.
+// Quantities returns amounts as Kubernetes quantities.
 func Quantities(a catalog.Amounts) map[string]string {
 	out := make(map[string]string, len(a))
 	for r, v := range a {

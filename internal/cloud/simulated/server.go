@@ -20,7 +20,7 @@ import (
 // nodesAtOnce is how many Nodes are made or deleted at once.
 const nodesAtOnce = 64
 
-// Open replays the journal. Machines of an earlier life go on from where they were when Serve begins.
+// Open replays the journal. Machines of an earlier run continue when Serve starts.
 func Open(cfg Config, maker NodeMaker) (*Server, error) {
 	if cfg.Catalog == nil || maker == nil || cfg.Journal == "" {
 		return nil, errors.New("open machines: need a catalog, a node maker and a journal")
@@ -71,11 +71,11 @@ func Open(cfg Config, maker NodeMaker) (*Server, error) {
 	return s, nil
 }
 
-// ErrStopped is what Change answers once the context of Serve has ended.
+// ErrStopped is the error of Change after the context of Serve has ended.
 var ErrStopped = errors.New("the server has stopped")
 
-// Serve answers on a listener and drives the machines, until the context ends (nil) or the journal can't be written. It closes
-// the listener and the journal.
+// Serve serves requests on a listener and drives the machines, until the context ends (nil) or the journal cannot be
+// written. It closes the listener and the journal.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -14,23 +14,23 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
 
-// Settings are how the machines behave.
+// Settings configure the behavior of machines.
 type Settings struct {
-	Boot time.Duration // from launch to the Node, beside the request's registration delay; spread by ±10 %
-	Seed int64         // of that spread
+	Boot time.Duration // from launch to Node, in addition to the registration delay of the request; varied by ±10 %
+	Seed int64         // seed of the variation
 }
 
-// Guest is another cloud's interface to the same machines, which keeps what it knows beside them in the same journal.
+// Guest is the interface of another cloud to the same machines, which stores its own state in the same journal.
 type Guest interface {
-	// Apply replays a note of the guest's. It is the only place where what the guest knows changes.
+	// Apply replays a note of the guest. It is the only place where the guest's state changes.
 	Apply(at time.Time, data json.RawMessage) error
 
-	// Moved tells the guest that a machine was launched or has another state. It must return at once and leave the machines alone.
+	// Moved reports that a machine was launched or changed its state. It must return at once without using the machines.
 	Moved(id string)
 }
 
-// Model is the cloud: every call takes the time and leaves behind the records of what it did, to be fetched with Take. It is
-// deterministic, and not safe for concurrent use.
+// Model is the cloud. Every call takes the time, and leaves records of its effects for Take. It is deterministic, and
+// not safe for concurrent use.
 type Model struct {
 	catalog  *catalog.Catalog
 	settings Settings
@@ -46,17 +46,17 @@ type Model struct {
 	records   []machines.Record // not taken yet
 }
 
-// Config is what a Server is made of.
+// Config configures a Server.
 type Config struct {
-	Journal  string           // file, made if it is not there
-	Catalog  *catalog.Catalog // what there is to buy
+	Journal  string           // file; created if missing
+	Catalog  *catalog.Catalog // instance types and offerings
 	Settings Settings
 	Guest    Guest        // nil: none
 	Clock    cloud.Clock  // nil: the wall clock
 	Log      *slog.Logger // nil: none
 }
 
-// Server is a Model with a socket, a journal and a clock.
+// Server is a Model with a listener, a journal and a clock.
 type Server struct {
 	clock cloud.Clock
 	log   *slog.Logger

@@ -15,20 +15,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// IsSet reports whether an object has a value in a field, in any element of a list that it is below.
+// IsSet reports whether a field of an object has a value, in any element of the lists above it.
 func IsSet(o runtime.Object, path string) bool {
 	set := false
 	visit(reflect.ValueOf(o).Elem(), path, false, func(v reflect.Value) { set = set || !v.IsZero() })
 	return set
 }
 
-// Reach makes what a field is below, where it is not there: structs without values, and a first element of a list that is empty.
+// Reach creates the missing parents of a field: empty structs, and a first element of each empty list.
 func Reach(o runtime.Object, path string) {
 	visit(reflect.ValueOf(o).Elem(), path, true, func(reflect.Value) {})
 }
 
-// Changes returns functions that each give a field of an object another value, in all elements of the lists that it is below:
-// none first, then values that a field of its type may have.
+// Changes returns functions that each change the value of a field, in all elements of the lists above it: first to no
+// value, then to other values of the field's type.
 func Changes(o runtime.Object, path string) []func(runtime.Object) {
 	var kind reflect.Type
 	probe := o.DeepCopyObject()

@@ -19,41 +19,41 @@ import (
 //go:embed fields.txt
 var text string
 
-// Verdict is what Dovetail does with a field.
+// Verdict is how Dovetail treats a field.
 type Verdict string
 
 // The verdicts.
 const (
-	Heeded     Verdict = "heeded"     // it changes what is planned
-	Irrelevant Verdict = "irrelevant" // it changes nothing
-	Refused    Verdict = "refused"    // a pod that has it is refused
+	Heeded     Verdict = "heeded"     // changes the plan
+	Irrelevant Verdict = "irrelevant" // does not change the plan
+	Refused    Verdict = "refused"    // pods that set it are refused
 )
 
 // Block is a group of fields with one verdict: a row of the table in docs/compatibility/pods.md.
 type Block struct {
-	Title   string // what the fields say; empty: the verdict is Irrelevant
+	Title   string // description of the fields; empty if Verdict is Irrelevant
 	Verdict Verdict
-	Code    string // the code of the Reason of a refusal
-	Text    string // what is done with the fields, or why they are irrelevant
-	ShownBy string // tests and files of text cases
+	Code    string // reason code of the refusal
+	Text    string // effect of the fields, or why they are irrelevant
+	ShownBy string // tests and files of test cases
 	Lines   []string
 	Fields  []Field
 }
 
-// Field is a path of one kind.
+// Field is a path in one kind.
 type Field struct {
 	Kind string // "*": every kind
-	Path string // ends with ".*": everything below; only for irrelevant fields
+	Path string // ends with ".*": everything below; irrelevant fields only
 }
 
 func (f Field) String() string { return f.Kind + " " + f.Path }
 
-// All returns the inventory that is built in.
+// All returns the built-in inventory.
 func All() ([]Block, error) { return Parse(text) }
 
-// Parse reads an inventory: blocks separated by empty lines. A line that begins with # is a comment. The first line of a block is
-// its verdict: "heeded TITLE", "refused CODE TITLE" or "irrelevant WHY". The lines "does TEXT" and "shown by TESTS" may follow.
-// All other lines are a kind and a path, in which {a,b} stands for a and for b.
+// Parse parses an inventory: blocks separated by empty lines. A line that begins with # is a comment. The first line of
+// a block is its verdict: "heeded TITLE", "refused CODE TITLE" or "irrelevant WHY". The lines "does TEXT" and "shown by
+// TESTS" may follow. All other lines are a kind and a path, in which {a,b} expands to a and b.
 func Parse(text string) ([]Block, error) {
 	var out []Block
 	for _, part := range strings.Split(text, "\n\n") {
@@ -143,7 +143,7 @@ func (f Field) covers(x Field) bool {
 	return f.Path == x.Path
 }
 
-// Find returns the block that speaks of a field: the one that names it, else the one whose wildcard covers it.
+// Find returns the block of a field: the block that names it, otherwise the block whose wildcard matches it.
 func Find(all []Block, x Field) *Block {
 	var found *Block
 	for i := range all {
@@ -159,8 +159,8 @@ func Find(all []Block, x Field) *Block {
 	return found
 }
 
-// Problems returns what is wrong with an inventory as a list of the fields of the given kinds: a field without a line, a line
-// without a field, a field with two lines that name it.
+// Problems returns the differences between an inventory and the fields of the given kinds: a field without a line, a
+// line without a field, a field named by two lines.
 func Problems(all []Block, fields []Field) (out []string) {
 	used := map[Field]int{}
 	for _, x := range fields {
@@ -195,7 +195,7 @@ func Problems(all []Block, fields []Field) (out []string) {
 	return out
 }
 
-// Markdown returns the tables of docs/compatibility/pods.md: what is heeded or refused, then what is irrelevant.
+// Markdown returns the tables of docs/compatibility/pods.md: heeded and refused fields, then irrelevant fields.
 func Markdown(all []Block) string {
 	var b strings.Builder
 	b.WriteString("| feature | fields | status | shown by |\n|---|---|---|---|\n")

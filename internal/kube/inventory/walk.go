@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Kinds are the API types whose fields the inventory lists, in its order.
+// Kinds are the API types whose fields the inventory lists, in the inventory's order.
 var Kinds = []runtime.Object{
 	&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &storagev1.StorageClass{}, &storagev1.CSINode{}, &storagev1.CSIDriver{},
 	&storagev1.CSIStorageCapacity{}, &storagev1.VolumeAttachment{}, &nodev1.RuntimeClass{}, &schedulingv1.PriorityClass{}, &corev1.LimitRange{},
@@ -36,9 +36,9 @@ var leaves = []reflect.Type{
 	reflect.TypeFor[intstr.IntOrString](),
 }
 
-// Fields returns the path of each leaf field of a type, as its JSON names joined by dots; the elements of a list are written as
-// []. A map is one field, and so is a value that a person writes as one, such as a quantity. The pod template of a workload ends
-// at its spec: that is the spec of a Pod.
+// Fields returns the path of each leaf field of a type: its JSON names joined by dots, with [] for list elements. A map
+// is one field, and so is a struct that is written as one value, such as a quantity. The pod template of a workload ends
+// at its spec, which is the spec of a Pod.
 func Fields(t reflect.Type) []string {
 	var out []string
 	walk(t, "", 0, func(path string) { out = append(out, path) })

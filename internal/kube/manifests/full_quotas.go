@@ -11,14 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// FullQuota is a resource of which a ResourceQuota leaves nothing: the API server refuses pods that ask for more.
+// FullQuota is an exhausted resource of a ResourceQuota: the API server refuses pods that request more of it.
 type FullQuota struct {
 	Namespace, Name, Resource string
 	Used, Hard                string // quantities
-	Twice                     string // of Hard
+	Twice                     string // twice the value of Hard
 }
 
-// FullQuotas returns the ResourceQuotas that leave pods nothing of a resource, by namespace, name and resource.
+// FullQuotas returns the exhausted resources of ResourceQuotas, by namespace, name and resource.
 func (m *Set) FullQuotas() (out []FullQuota) {
 	for _, q := range m.resourceQuotas {
 		for resource, hard := range q.Status.Hard {

@@ -15,8 +15,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// Headrooms returns the Headrooms that were read and the workloads that they are for, by namespace and name. Call Feed
-// first.
+// Headrooms returns the Headrooms of the set with their target workloads, by namespace and name. Call Feed first.
 func (m *Set) Headrooms(table *state.ResourceTable) []headroom.Targeted {
 	t := &translate.Translator{Table: table, Lookup: m, Defaults: m.Scheduler}
 	var out []headroom.Targeted

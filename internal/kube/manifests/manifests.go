@@ -39,7 +39,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// New makes an empty set; Read fills it.
+// New returns an empty set. Read fills it.
 func New() *Set {
 	return &Set{
 		at: map[string]int{}, generated: map[string]int{},
@@ -51,7 +51,7 @@ func New() *Set {
 	}
 }
 
-// Read reads a stream of YAML or JSON documents. name is the stream's, for messages.
+// Read reads a stream of YAML or JSON documents into a new set. name is the name of the stream, for messages.
 func Read(name string, data []byte) (*Set, error) {
 	m := New()
 	if err := m.Read(name, data); err != nil {
@@ -60,7 +60,7 @@ func Read(name string, data []byte) (*Set, error) {
 	return m, nil
 }
 
-// Keep takes an object in.
+// Keep adds an object.
 func (m *Set) Keep(kind string, x metav1.Object) {
 	switch o := x.(type) {
 	case *unstructured.Unstructured:
@@ -140,12 +140,12 @@ func (m *Set) Keep(kind string, x metav1.Object) {
 	}
 }
 
-// Len is how many objects were read that say something to an autoscaler.
+// Len returns the number of objects read that affect an autoscaler.
 func (m *Set) Len() int {
 	return len(m.objects) + m.volumes.Len() + len(m.deviceObjects) + len(m.csi) + len(m.limits) + len(m.priorities) + len(m.runtimes) + len(m.resourceQuotas) + len(m.gangs) + len(m.horizontal)
 }
 
-// HasAny reports whether it has an object of one of some kinds.
+// HasAny reports whether the set has an object of one of these kinds.
 func (m *Set) HasAny(kinds ...string) bool {
 	return slices.ContainsFunc(m.objects, func(o object) bool { return slices.Contains(kinds, o.kind) })
 }
@@ -211,8 +211,8 @@ func (m *Set) Gang(kind *translate.GangKind, key string) (*translate.GangObject,
 	return m.gangs[kind.Gang(key)], m.gangKinds[kind]
 }
 
-// Feed hands all objects to a State, in an order that does not depend on theirs. Workloads become the pods that are not among the
-// objects already.
+// Feed passes all objects to a State, in an order that does not depend on the input order. Workloads become pods, unless
+// the set already has them.
 func (m *Set) Feed(s *state.State) {
 	slices.SortFunc(m.objects, func(a, b object) int {
 		return cmp.Or(strings.Compare(a.kind, b.kind), strings.Compare(translate.Key(a), translate.Key(b)))

@@ -56,7 +56,8 @@ var manifestScheme = func() *runtime.Scheme {
 
 var strict = serializer.NewCodecFactory(manifestScheme, serializer.EnableStrict).UniversalDeserializer()
 
-// Read takes in a stream of YAML or JSON documents. name is the stream's, for messages. An error is a *Error.
+// Read reads a stream of YAML or JSON documents into the set. name is the name of the stream, for messages. Errors are
+// *Error.
 func (m *Set) Read(name string, data []byte) error {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	for _, d := range split(data) {

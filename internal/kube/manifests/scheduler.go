@@ -33,8 +33,8 @@ const (
 	spreadPlugin        = "PodTopologySpread"
 )
 
-// ReadSchedulerConfig reads what kube-scheduler's own --config names, for its default topology spread constraints. file is the name for
-// messages. An error is a *Error.
+// ReadSchedulerConfig reads the default topology spread constraints of a kube-scheduler configuration file (its
+// --config). file is the name for messages. Errors are *Error.
 func ReadSchedulerConfig(file string, data []byte) (translate.SchedulerDefaults, error) {
 	var docs []reader
 	for _, p := range split([]byte(strings.TrimPrefix(string(data), "\xef\xbb\xbf"))) {

@@ -21,24 +21,26 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Set are API objects read from files, as people write them or as kubectl prints them, for use without a cluster. What the
-// API server would default is defaulted, and what controllers would make of a workload or a Provisioner is made. An object that is
-// given twice is taken as it was given last.
+// Set is a set of API objects read from files, written by hand or printed by kubectl, for use without a cluster. It
+// applies the defaults of the API server, and creates the objects that controllers would create for a workload or a
+// Provisioner. If an object occurs twice, the last one counts.
 type Set struct {
-	// Skipped are the objects that were read and say nothing to an autoscaler, each as kind and name.
+	// Skipped are the objects read that do not affect an autoscaler, each as kind and name.
 	Skipped []string
-	// Scheduler is what schedulers spread pods by that bear no constraint of their own. Set it before reading.
+	// Scheduler are the default topology spread constraints of the schedulers. Set it before reading.
 	Scheduler translate.SchedulerDefaults
-	// Custom are the kinds of custom resources that were read, sorted. What their controllers make of them is not known.
+	// Custom are the kinds of custom resources read, sorted. The objects that their controllers would create are
+	// unknown.
 	Custom []string
-	// Assumed are the assumptions about what controllers of the input will do, each as a clause. Feed fills it in.
+	// Assumed are the assumptions about the controllers of input objects, each as a clause. Feed sets it.
 	Assumed []string
-	// Missing are objects that pods refer to and that are not in the input, with who refers to them. Feed fills it in.
+	// Missing are objects that pods refer to and that are not in the input, with the objects that refer to them. Feed
+	// sets it.
 	Missing []string
-	// NotMade are the pods of the input that an API server would refuse to create. Feed fills it in.
+	// NotMade are the pods of the input that an API server would refuse to create. Feed sets it.
 	NotMade []NotMade
 
-	// At is when the objects were as they are here; zero: now.
+	// At is the time of the state of the objects; zero: now.
 	At time.Time
 
 	unchecked  bool // objects are as a cluster may have them, uid or not: for tests of their translation
@@ -63,9 +65,9 @@ type Set struct {
 	podQuotas      map[string]*translate.PodQuotas // by namespace: what they leave for pods that are yet to be created
 }
 
-// NotMade are pods that the API server refuses.
+// NotMade are pods that the API server would refuse to create.
 type NotMade struct {
-	Owner string // kind, namespace and name of their workload, or of the pod itself
+	Owner string // kind, namespace and name of their workload, or of the pod if it has none
 	Pods  int
 	Why   string
 }
@@ -76,7 +78,7 @@ type object struct {
 	metav1.Object
 }
 
-// Nodes returns the nodes that were read. They may be changed.
+// Nodes returns the nodes of the set. Callers may change them.
 func (m *Set) Nodes() (out []*corev1.Node) {
 	for _, o := range m.objects {
 		if n, ok := o.Object.(*corev1.Node); ok {
@@ -97,14 +99,14 @@ func demand(p *model.Pod) *model.Pod {
 	return p
 }
 
-// Error is what is wrong with a manifest, and where.
+// Error is an error in a manifest, with its location.
 type Error struct {
 	File   string
-	Line   int    // from 1
-	Object string // kind and name, as far as known
-	Field  string // path, e.g. spec.template.spec.containers[0].resources.requests.cpu; empty: the object as a whole
-	Value  string // as it is written; empty: there is none
-	Reason string // what is wrong, and what would be right
+	Line   int    // starts at 1
+	Object string // kind and name, if known
+	Field  string // path, e.g. spec.template.spec.containers[0].resources.requests.cpu; empty: the whole object
+	Value  string // the value as written; empty: none
+	Reason string // what is invalid, and what is valid
 }
 
 // Error implements error.

@@ -25,11 +25,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// Finding is one thing that was checked before NodePools are handed over.
+// Finding is the result of one check before a takeover.
 type Finding struct {
 	OK   bool
 	Text string // a sentence
-	Mend string // the command that mends it; empty: nothing is to be mended
+	Mend string // command that solves the problem; empty: no problem
 }
 
 // right is what handing over needs to be allowed. A resource may have a subresource after a slash.
@@ -51,7 +51,7 @@ var poolRights = []right{
 // How long leases are watched before it is said that somebody is live: longer than Karpenter's lease lasts.
 const leaseWatch = 20 * time.Second
 
-// Pools are the names of all NodePools that may be handed over in that direction, in order.
+// Pools returns the sorted names of the NodePools that can be transferred in this direction.
 func (t *NodePools) Pools(ctx context.Context) ([]string, error) {
 	list, err := t.list(ctx, "nodepools", "")
 	if err != nil {
@@ -77,8 +77,8 @@ func (t *NodePools) Pools(ctx context.Context) ([]string, error) {
 	return out, nil
 }
 
-// Check says what is in the way of handing NodePools over, and what is well. Nothing is changed. own is the lease of
-// Dovetail's controller, others the names of those of other autoscalers; release is the way back.
+// Check returns the obstacles to a takeover of NodePools, and the checks that passed. It changes nothing. own is the
+// lease of Dovetail's controller, others are the lease names of other autoscalers; release checks the way back.
 func (t *NodePools) Check(ctx context.Context, pools []string, own client.Lease, others []string, release bool) ([]Finding, error) {
 	var out []Finding
 	for _, resource := range []string{"nodepools", "nodeclaims"} {
@@ -316,7 +316,7 @@ func (t *NodePools) liveLeases(ctx context.Context, names []string, patience boo
 	}
 }
 
-// CheckAlone is an error where another autoscaler is live, which must not be while NodePools are given back.
+// CheckAlone returns an error if another autoscaler is running, which is not allowed while NodePools are released.
 func (t *NodePools) CheckAlone(ctx context.Context, pool string, others []string) error {
 	Live, err := t.liveLeases(ctx, others, true)
 	if err != nil || len(Live) == 0 {
@@ -332,7 +332,7 @@ func leaseNamespace(Live string) string {
 	return namespace
 }
 
-// Versions returns the images of what runs as Karpenter, for people; none where nothing is found.
+// Versions returns the images of running Karpenter deployments, for display; nil if none is found.
 func (t *NodePools) Versions(ctx context.Context) []string {
 	var pods corev1.PodList
 	if t.Client.Core.Get().Resource("pods").Param("labelSelector", "app.kubernetes.io/name=karpenter").Do(ctx).Into(&pods) != nil {

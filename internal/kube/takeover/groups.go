@@ -20,23 +20,23 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// NodeGroups hands node groups over from Cluster Autoscaler to Dovetail and back, by the NodeGroupClass that chooses
-// them: its NodePools are marked, and nothing is made anew. Beside a live Cluster Autoscaler Dovetail acts on marked
-// NodePools alone. Every step may be the last one that is done; the same call finishes it.
+// NodeGroups moves node groups from Cluster Autoscaler to Dovetail and back, by the NodeGroupClass that selects them: it
+// marks the NodePools, and recreates nothing. While Cluster Autoscaler is running, Dovetail acts only on marked
+// NodePools. It may be interrupted after any step, and the same call then completes it.
 //
-// Start reading at TakeOver and Release; what is in the way is told by Check.
+// Start reading at TakeOver and Release. Check reports obstacles.
 type NodeGroups struct {
 	*NodePools
 	Cloud Cloud
 	Terms Terms
 }
 
-// Cloud is what has to be asked of a cloud, or changed there, when groups are handed over.
+// Cloud reads and changes node groups in the cloud during a takeover.
 type Cloud interface {
-	// DescribeGroup returns the tags of a group and its members, by provider id or its last part; found is false where there is
-	// none of the name.
+	// DescribeGroup returns the tags of a group and its members, by provider ID or its last part. found is false if no
+	// group has the name.
 	DescribeGroup(ctx context.Context, name string) (tags map[string]string, members []string, found bool, err error)
-	// ForgetClaims takes away by what members are known to be those of NodeClaims.
+	// ForgetClaims removes the marks that assign members to NodeClaims.
 	ForgetClaims(ctx context.Context, members []string) error
 }
 
@@ -47,7 +47,7 @@ type handedGroups struct {
 	pools  []rawObject // NodePools of the class
 }
 
-// Classes are the names of the NodeGroupClasses that choose a group.
+// Classes returns the names of the NodeGroupClasses that select a group.
 func (t *NodeGroups) Classes(ctx context.Context, group string) ([]string, error) {
 	var list dovetailv1alpha1.NodeGroupClassList
 	if err := t.Client.Dovetail.Get().Resource("nodegroupclasses").Do(ctx).Into(&list); err != nil {
@@ -119,8 +119,8 @@ func (t *NodeGroups) groupPools(ctx context.Context) ([]rawObject, error) {
 	}), nil
 }
 
-// TakeOver makes the groups of a class Dovetail's, and clears what Cluster Autoscaler has left on their nodes. Groups of
-// other classes stay Cluster Autoscaler's, also while it is restarted.
+// TakeOver transfers the groups of a class to Dovetail, and removes Cluster Autoscaler's taints from their nodes. Groups
+// of other classes remain with Cluster Autoscaler, including after it restarts.
 func (t *NodeGroups) TakeOver(ctx context.Context, class string) error {
 	h, err := t.findExisting(ctx, class)
 	if err != nil {
@@ -173,8 +173,8 @@ func (t *NodeGroups) markOtherPools(ctx context.Context, h *handedGroups, as str
 	return nil
 }
 
-// Release gives the groups of a class back: Dovetail finishes what it has begun for them and does nothing more, its
-// NodeClaims go without their instances, and its marks go from nodes and instances.
+// Release returns the groups of a class to Cluster Autoscaler: Dovetail finishes running operations and starts no new
+// ones, deletes its NodeClaims without terminating their instances, and removes its marks from nodes and instances.
 func (t *NodeGroups) Release(ctx context.Context, class string) error {
 	h, err := t.findExisting(ctx, class)
 	if err != nil {

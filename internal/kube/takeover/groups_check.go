@@ -18,7 +18,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
-// Taints by which Cluster Autoscaler marks nodes that it is removing, or may remove.
+// Taints by which Cluster Autoscaler marks nodes that it removes or may remove.
 const (
 	taintToBeDeleted       = "ToBeDeletedByClusterAutoscaler"
 	taintDeletionCandidate = "DeletionCandidateOfClusterAutoscaler"
@@ -34,8 +34,9 @@ var groupRights = []right{
 	{"coordination.k8s.io", "leases", []string{"list"}},
 }
 
-// Check says what is in the way of handing the groups of a class over, and what is well. Nothing is changed. own is the
-// lease of Dovetail's controller, others the names of those of other autoscalers; release is the way back.
+// Check returns the obstacles to a takeover of the groups of a class, and the checks that passed. It changes nothing.
+// own is the lease of Dovetail's controller, others are the lease names of other autoscalers; release checks the way
+// back.
 func (t *NodeGroups) Check(ctx context.Context, class string, own client.Lease, others []string, release bool) ([]Finding, error) {
 	missing, err := missingRights(ctx, t.Client, groupRights, "")
 	if err != nil || len(missing) > 0 {

@@ -9,14 +9,14 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
-// Terms are how findings name things of a cloud, and how Cluster Autoscaler discovers groups there.
+// Terms are the terms of a cloud for findings, and how Cluster Autoscaler discovers groups there.
 type Terms struct {
-	Chart  string                                              // values of the chart
-	Where  string                                              // groups are
-	Access string                                              // remedy if groups can't be read
-	Tag    string                                              // what Cluster Autoscaler discovers groups by
-	Keep   string                                              // what has to be done before a group loses such a tag
-	Free   func(ctx context.Context, group, key string) string // command that takes a tag off a group
+	Chart  string                                              // chart values
+	Where  string                                              // location of the groups
+	Access string                                              // remedy if groups cannot be read
+	Tag    string                                              // the tag by which Cluster Autoscaler discovers groups
+	Keep   string                                              // what to do before such a tag is removed from a group
+	Free   func(ctx context.Context, group, key string) string // command that removes a tag from a group
 
 	all       bool // without a flag, Cluster Autoscaler discovers all groups
 	discovery func(flag string) (discovered, error)
@@ -28,7 +28,7 @@ type discovered struct {
 	all  bool                // all groups
 }
 
-// AWSTerms are those of Auto Scaling groups.
+// AWSTerms returns the terms for Auto Scaling groups.
 func AWSTerms() Terms {
 	return Terms{
 		Chart: "--set cloud=aws --set settings.clusterName=CLUSTER", Where: "this account and region", Access: "aws sts get-caller-identity, and allow autoscaling:DescribeAutoScalingGroups",
@@ -43,7 +43,8 @@ func AWSTerms() Terms {
 	}
 }
 
-// ClusterAPITerms are those of the groups of a Cluster, whose management cluster may be a separate one. resource returns the resource of a group.
+// ClusterAPITerms returns the terms for node groups of a Cluster API cluster. separate means that its management cluster
+// is another cluster. resource returns the resource of a group.
 func ClusterAPITerms(namespace, cluster string, separate bool, resource func(ctx context.Context, group string) string) Terms {
 	chart := "--set cloud=clusterapi --set clusterAPI.cluster=" + namespace + "/" + cluster
 	if separate {

@@ -147,14 +147,14 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 var errNoPools = errors.New("there is no NodePool. Create one, then run the same command again")
 
-// NodePools hands NodePools over from Karpenter to Dovetail and back. Every step may be the last one that is done: what
-// is under way is kept in a ConfigMap, and the same call finishes it. Objects are read and written whole, fields that
-// are unknown here included.
+// NodePools moves NodePools from Karpenter to Dovetail and back. It may be interrupted after any step: the state is
+// stored in a ConfigMap, and the same call completes it. Objects are read and written as a whole, including unknown
+// fields.
 type NodePools struct {
 	Client    *client.Client
-	Namespace string                // of ConfigMap dovetail-takeover
-	Wait      time.Duration         // how long NodeClaims that come or go are waited for
-	Say       func(sentence string) // what is being done, for people
+	Namespace string                // namespace of ConfigMap dovetail-takeover
+	Wait      time.Duration         // how long to wait for NodeClaims to be created or deleted
+	Say       func(sentence string) // reports progress to the user
 
 	pauses pauseTimes // zero: defaultPauses
 }

@@ -40,7 +40,7 @@ const (
 	claimEntry = "claim." // with the claim's name: how it is to be made anew
 )
 
-// TakeOver makes a NodePool Dovetail's. One that is so already is left as it is.
+// TakeOver transfers a NodePool to Dovetail. It does nothing if Dovetail already manages the NodePool.
 func (t *NodePools) TakeOver(ctx context.Context, pool string) error {
 	return t.explain(ctx, pool, t.remake(ctx, pool, func(p rawObject) bool {
 		ref, _ := dig(p, "spec", "template", "spec", "nodeClassRef").(rawObject)
@@ -60,8 +60,8 @@ func (t *NodePools) TakeOver(ctx context.Context, pool string) error {
 	}))
 }
 
-// Release makes a NodePool Karpenter's again, with every NodeClaim that Dovetail made for it. Karpenter must not run
-// meanwhile. One that is Karpenter's already is marked as such.
+// Release returns a NodePool to Karpenter, with every NodeClaim that Dovetail created for it. Karpenter must not run
+// meanwhile. A NodePool that Karpenter already manages is only marked.
 func (t *NodePools) Release(ctx context.Context, pool string) error {
 	return t.explain(ctx, pool, t.release(ctx, pool))
 }
@@ -294,7 +294,7 @@ func (t *NodePools) markOthers(ctx context.Context, name string) error {
 	return nil
 }
 
-// VanishedError is returned for a NodePool that somebody deleted during its handover.
+// VanishedError is the error for a NodePool that was deleted during its takeover.
 type VanishedError struct{ Pool string }
 
 func (e *VanishedError) Error() string {

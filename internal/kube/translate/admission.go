@@ -18,18 +18,18 @@ import (
 	podresources "k8s.io/component-helpers/resource"
 )
 
-// Admission is the API server's answer to the creation of a pod, as far as the objects known here tell.
+// Admission is the expected response of the API server to the creation of a pod, according to the known objects.
 type Admission struct {
-	// Refused is why the API server refuses the pod. Empty: it does not.
+	// Refused is why the API server refuses the pod; empty: it accepts it.
 	Refused string
-	// Unknown names objects that the pod refers to and that are not known here. What they would add to the pod is missing.
+	// Unknown names objects that the pod refers to and that are not known. Their effect on the pod is missing.
 	Unknown []string
 }
 
-// Admit changes a pod that was made from a template to what the API server stores: its defaults, then those of the admission
-// plugins that are on by default and that scheduling depends on, in their order (LimitRanger, Priority, DefaultTolerationSeconds,
-// RuntimeClass). It is the only place that knows these defaults: pods of workloads in files, pods of DaemonSets, of CapacityBuffers
-// and of Headrooms all come through it. Pods that an API server has stored already must not.
+// Admit changes a pod created from a template to what the API server would store: its defaults, then those of the
+// default admission plugins that affect scheduling, in their order (LimitRanger, Priority, DefaultTolerationSeconds,
+// RuntimeClass). Only Admit implements these defaults, so the pods of workloads in files, of DaemonSets, of
+// CapacityBuffers and of Headrooms all pass through it. Pods read from an API server must not.
 func (t *Translator) Admit(p *corev1.Pod) Admission {
 	var out Admission
 	defaultPod(p)

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// budgetOf is the name of the budget in the API server's words: "The disruption budget NAME needs …", or "… is still …".
+// BudgetOf returns the name of the PodDisruptionBudget in an error message of the API server: "The disruption budget
+// NAME needs …", or "… is still …".
 func BudgetOf(said string) (string, bool) {
 	_, rest, ok := strings.Cut(said, "disruption budget ")
 	name, _, _ := strings.Cut(rest, " ")

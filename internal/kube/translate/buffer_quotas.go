@@ -15,8 +15,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// ApplyQuotas lowers the replicas of a namespace's buffers to what its ResourceQuotas leave, the oldest buffer first: pods that the quota
-// would refuse need no capacity. A quota with scopes bounds the buffers whose pods it would select.
+// ApplyQuotas lowers the replicas of a namespace's buffers to what its ResourceQuotas allow, oldest buffer first,
+// because pods that the quota refuses need no capacity. A quota with scopes applies to the buffers whose pods it
+// selects.
 func ApplyQuotas(buffers []SizedBuffer, quotas []*corev1.ResourceQuota) {
 	if len(quotas) == 0 {
 		return

@@ -17,7 +17,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Reasons of the conditions of a CapacityBuffer that say what was found of what it refers to.
+// Reasons of the conditions of a CapacityBuffer about the objects that it refers to.
 const (
 	bufferResolved            = "Resolved"
 	bufferPodTemplateNotFound = "PodTemplateNotFound"
@@ -30,24 +30,24 @@ const (
 // mostVirtual is how many pods capacity is held for by one buffer: more is a digit too many, or a limit far above all else.
 const mostVirtual = model.MostExpected
 
-// PodShape is what pods of a CapacityBuffer look like, and how many of them its workload has.
+// PodShape is the pod template of a CapacityBuffer, and the number of replicas of its workload.
 type PodShape struct {
-	Template     *corev1.PodTemplateSpec // nil: it is not known
+	Template     *corev1.PodTemplateSpec // nil: unknown
 	templateName string                  // of the PodTemplate; empty: the template is a workload's
 	generation   int64                   // of the PodTemplate
-	Replicas     int32                   // of the workload; 0 where there is none
-	Reason, Why  string                  // why the template is not known
+	Replicas     int32                   // replicas of the workload; 0 without a workload
+	Reason, Why  string                  // why the template is unknown
 }
 
-// SizedBuffer is a CapacityBuffer as far as it is known without the buffers beside it.
+// SizedBuffer is a translated CapacityBuffer before quotas are applied.
 type SizedBuffer struct {
 	*model.Buffer
 	Version  uint64
-	Requests corev1.ResourceList // of one pod, pods included
-	Template *corev1.PodSpec     // as it was written; nil: not known
+	Requests corev1.ResourceList // of one pod, including the resource pods
+	Template *corev1.PodSpec     // as written; nil: unknown
 }
 
-// CapacityBuffer translates a buffer whose pods look like this. Quotas are not applied yet.
+// CapacityBuffer translates a buffer with pods of this shape. ApplyQuotas applies quotas.
 func (t *Translator) CapacityBuffer(b *bufferv1beta1.CapacityBuffer, shape PodShape) SizedBuffer {
 	m := &model.Buffer{
 		Namespace: b.Namespace, Name: b.Name, UID: string(b.UID), Created: b.CreationTimestamp.Time, MaxHourMicro: -1, Total: -1,
@@ -160,7 +160,7 @@ func quotient(amount, r resource.Quantity) int64 {
 	return AmountOf(amount) / AmountOf(r)
 }
 
-// BufferStatus is the status that the API server has.
+// BufferStatus translates the status stored in the API server.
 func BufferStatus(b *bufferv1beta1.CapacityBuffer) model.BufferStatus {
 	out := model.BufferStatus{Replicas: -1, Conditions: Conditions(b.Status.Conditions)}
 	if r := b.Status.PodTemplateRef; r != nil {
@@ -178,7 +178,7 @@ func BufferStatus(b *bufferv1beta1.CapacityBuffer) model.BufferStatus {
 	return out
 }
 
-// ShapeOfTemplate is what the pods of a buffer look like whose PodTemplate this is; nil: it is not there.
+// ShapeOfTemplate returns the pod shape of a buffer with this PodTemplate; nil: the PodTemplate does not exist.
 func ShapeOfTemplate(b *bufferv1beta1.CapacityBuffer, t *corev1.PodTemplate) PodShape {
 	if t == nil {
 		return PodShape{Reason: bufferPodTemplateNotFound, Why: fmt.Sprintf("spec.podTemplateRef: PodTemplate %s/%s not found; create it, or correct the reference", b.Namespace, b.Spec.PodTemplateRef.Name)}
@@ -186,18 +186,18 @@ func ShapeOfTemplate(b *bufferv1beta1.CapacityBuffer, t *corev1.PodTemplate) Pod
 	return PodShape{Template: &t.Template, templateName: t.Name, generation: t.Generation}
 }
 
-// ShapeWithoutReference is that of a buffer which refers to nothing.
+// ShapeWithoutReference returns the pod shape of a buffer without a reference.
 func ShapeWithoutReference() PodShape {
 	return PodShape{Reason: BufferResolutionFailed, Why: "neither spec.podTemplateRef nor spec.scalableRef is set; set one of them"}
 }
 
-// ShapeOfMissing is that of a buffer whose workload is not there.
+// ShapeOfMissing returns the pod shape of a buffer whose workload does not exist.
 func ShapeOfMissing(b *bufferv1beta1.CapacityBuffer) PodShape {
 	ref := b.Spec.ScalableRef
 	return PodShape{Reason: bufferScalableRefNotFound, Why: fmt.Sprintf("spec.scalableRef: %s %s/%s not found; create it, or correct the reference", ref.Kind, b.Namespace, ref.Name)}
 }
 
-// ShapeOfWorkload is that of a workload with a pod template of its own.
+// ShapeOfWorkload returns the pod shape of a workload with its own pod template.
 func ShapeOfWorkload(t *corev1.PodTemplateSpec, replicas *int32) PodShape {
 	return PodShape{Template: t, Replicas: int32(Replicas(replicas))}
 }

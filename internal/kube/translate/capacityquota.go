@@ -13,10 +13,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// QuotaLimitName names the limit that a CapacityQuota is.
+// QuotaLimitName returns the name of the limit of a CapacityQuota.
 func QuotaLimitName(quota string) string { return "capacityquota/" + quota }
 
-// CapacityQuota translates a quota. One that can't hold as it is written limits nothing, and says so in Invalid.
+// CapacityQuota translates a quota. An invalid quota limits nothing, and has Invalid set.
 func (t *Translator) CapacityQuota(q *bufferv1beta1.CapacityQuota) *model.CapacityLimit {
 	o := &model.Quota{Name: q.Name, UID: string(q.UID), Generation: q.Generation, Resources: slices.Sorted(maps.Keys(q.Spec.Limits.Resources)),
 		ObservedGeneration: q.Status.ObservedGeneration, Conditions: Conditions(q.Status.Conditions)}

@@ -17,7 +17,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// NodeClaim translates a claim.
+// NodeClaim translates a NodeClaim.
 func (t *Translator) NodeClaim(c *karpv1.NodeClaim) *model.Claim {
 	out := &model.Claim{
 		Name: c.Name, UID: string(c.UID), Pool: c.Labels[karpv1.LabelNodePool], Labels: c.Labels, Annotations: c.Annotations,
@@ -90,12 +90,12 @@ func makerOf(c *karpv1.NodeClaim) string {
 	return cmp.Or(c.GenerateName, c.Name)
 }
 
-// IsNodePool reports whether an owner reference is to a NodePool.
+// IsNodePool reports whether an owner reference refers to a NodePool.
 func IsNodePool(o metav1.OwnerReference) bool {
 	return o.Kind == "NodePool" && strings.HasPrefix(o.APIVersion, karpv1.GroupVersion.Group+"/")
 }
 
-// PoolReference is the reference of what a NodePool owns.
+// PoolReference returns an owner reference to a NodePool.
 func PoolReference(pool, uid string) metav1.OwnerReference {
 	yes := true
 	return metav1.OwnerReference{APIVersion: karpv1.GroupVersion.String(), Kind: "NodePool", Name: pool, UID: types.UID(uid), BlockOwnerDeletion: &yes}

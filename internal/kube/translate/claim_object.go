@@ -18,7 +18,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// ClaimObject is the object of a CreateClaim.
+// ClaimObject returns the NodeClaim object of a CreateClaim action.
 func (t *Translator) ClaimObject(c plan.CreateClaim) (*karpv1.NodeClaim, error) {
 	p := c.Pool
 	if p == nil {

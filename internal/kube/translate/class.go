@@ -190,7 +190,7 @@ func withoutHash(c *model.Class) {
 	}
 }
 
-// HasStatusResources reports whether a status says what the containers of a pod have been given.
+// HasStatusResources reports whether a pod's status has the resources allocated to its containers.
 func HasStatusResources(p *corev1.Pod) bool {
 	for i := range p.Status.ContainerStatuses {
 		if p.Status.ContainerStatuses[i].Resources != nil {

@@ -32,7 +32,7 @@ func selector(c *model.Class, where string, s *metav1.LabelSelector) *model.Requ
 	return &rs
 }
 
-// LabelSelector returns what a label selector requires.
+// LabelSelector returns the requirements of a label selector.
 func LabelSelector(s *metav1.LabelSelector) (model.Requirements, error) {
 	rs := make(model.Requirements, 0, len(s.MatchLabels)+len(s.MatchExpressions))
 	for k, v := range s.MatchLabels {

@@ -21,7 +21,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Devices are the devices of dynamic resource allocation that a cluster has and that pods claim. It may be used by several goroutines.
+// Devices are the devices of dynamic resource allocation in a cluster, and the claims of pods on them. It is safe for
+// concurrent use.
 type Devices struct {
 	changed chan struct{}
 
@@ -48,22 +49,22 @@ type claimant struct {
 	amounts map[string]int64
 }
 
-// DeviceChanges are what has to be translated again.
+// DeviceChanges are the objects to translate again.
 type DeviceChanges struct {
 	All         bool // all pods with claims, all nodes and all instance types
 	Types       bool // all instance types
 	Pods, Nodes map[string]bool
 }
 
-// IsEmpty reports whether nothing has to be translated again.
+// IsEmpty reports whether there is nothing to translate again.
 func (x DeviceChanges) IsEmpty() bool { return !x.All && !x.Types && len(x.Pods)+len(x.Nodes) == 0 }
 
-// NewDevices returns Devices that hold no object.
+// NewDevices returns Devices without objects.
 func NewDevices() *Devices {
 	return &Devices{changed: make(chan struct{}, 1), book: devices.New(), pods: map[string]claimant{}, taken: map[string]map[string]int64{}, given: map[string]map[string]int64{}, plugin: map[string]map[string]int64{}, taught: map[string]nodeKind{}, learned: map[nodeKind][]devices.TypeSlice{}, teachers: map[nodeKind]teacher{}, built: map[string]bool{}}
 }
 
-// SetMissing says what is missing to read devices, and what to do about it; empty: nothing is any more.
+// SetMissing sets why devices cannot be read, with the remedy; empty: they can be read.
 func (d *Devices) SetMissing(why string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -75,18 +76,18 @@ func (d *Devices) SetMissing(why string) {
 	d.note()
 }
 
-// Missing returns what SetMissing has said. Without devices nothing is known of what pods claim.
+// Missing returns the reason set by SetMissing. Without devices, the claims of pods are unknown.
 func (d *Devices) Missing() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.missing
 }
 
-// Changed is sent to when Stale has something to return.
+// Changed returns a channel that receives a value when Stale has something to return.
 func (d *Devices) Changed() <-chan struct{} { return d.changed }
 
-// Stale returns what has to be translated again since it was last called: other pods and nodes than those just taken in. Nodes with the amounts
-// that OfNode has returned are left out.
+// Stale returns what to translate again since the last call, except for the objects just added. Nodes with unchanged
+// results of OfNode are omitted.
 func (d *Devices) Stale() DeviceChanges {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,7 +100,8 @@ func (d *Devices) Stale() DeviceChanges {
 	return out
 }
 
-// IsAllStale reports whether Stale will return everything: nodes and instance types do not have yet what pods request by now.
+// IsAllStale reports whether Stale will return everything: nodes and instance types lack resources that pods request
+// now.
 func (d *Devices) IsAllStale() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -180,17 +182,18 @@ func (d *Devices) add(c claimant, times int64) {
 	d.stale.Nodes = with(d.stale.Nodes, c.node)
 }
 
-// SetExtendedUnserved says that extended resources of a DeviceClass are behind a gate that is off by default.
+// SetExtendedUnserved sets whether extended resources of a DeviceClass are disabled by a feature gate that is off by
+// default.
 func (d *Devices) SetExtendedUnserved(unserved bool) {
 	d.change(func(b *devices.Book) { b.SetExtendedUnserved(unserved) })
 }
 
-// SetDeviceClass takes in a DeviceClass; nil: it is gone.
+// SetDeviceClass adds, changes or (nil) removes a DeviceClass.
 func (d *Devices) SetDeviceClass(name string, x *resourceapi.DeviceClass) {
 	d.change(func(b *devices.Book) { b.SetClass(name, x) })
 }
 
-// SetSlice takes in a ResourceSlice; nil: it is gone.
+// SetSlice adds, changes or (nil) removes a ResourceSlice.
 func (d *Devices) SetSlice(name string, x *resourceapi.ResourceSlice) {
 	d.change(func(b *devices.Book) {
 		if b.SetSlice(name, x) && x != nil && x.Spec.NodeName != nil {
@@ -199,7 +202,7 @@ func (d *Devices) SetSlice(name string, x *resourceapi.ResourceSlice) {
 	})
 }
 
-// SetDeviceTaintRule takes in a DeviceTaintRule; nil: it is gone.
+// SetDeviceTaintRule adds, changes or (nil) removes a DeviceTaintRule.
 func (d *Devices) SetDeviceTaintRule(name string, x *resourceapi.DeviceTaintRule) {
 	d.change(func(b *devices.Book) {
 		if b.SetTaintRule(name, x) {
@@ -208,17 +211,17 @@ func (d *Devices) SetDeviceTaintRule(name string, x *resourceapi.DeviceTaintRule
 	})
 }
 
-// SetResourceClaim takes in a ResourceClaim by namespace/name; nil: it is gone.
+// SetResourceClaim adds, changes or (nil) removes a ResourceClaim by namespace/name.
 func (d *Devices) SetResourceClaim(key string, x *resourceapi.ResourceClaim) {
 	d.change(func(b *devices.Book) { b.SetClaim(key, x) })
 }
 
-// SetResourceClaimTemplate takes in a ResourceClaimTemplate by namespace/name; nil: it is gone.
+// SetResourceClaimTemplate adds, changes or (nil) removes a ResourceClaimTemplate by namespace/name.
 func (d *Devices) SetResourceClaimTemplate(key string, x *resourceapi.ResourceClaimTemplate) {
 	d.change(func(b *devices.Book) { b.SetTemplate(key, x) })
 }
 
-// OfPod returns what a pod needs of devices, and remembers the pod.
+// OfPod returns the devices that a pod needs, and remembers the pod.
 func (d *Devices) OfPod(p *corev1.Pod) devices.Need {
 	key := Key(p)
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
@@ -271,10 +274,10 @@ func ofTemplate(p *corev1.Pod) *corev1.Pod {
 	return out
 }
 
-// IsTemplateKey reports whether a key of DeviceChanges.Pods is that of pods that are made of templates.
+// IsTemplateKey reports whether a key of DeviceChanges.Pods stands for pods created from a template.
 func IsTemplateKey(key string) bool { return strings.Count(key, "/") > 1 }
 
-// ForgetPod forgets a pod by namespace/name.
+// ForgetPod removes a pod by namespace/name.
 func (d *Devices) ForgetPod(key string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -285,8 +288,8 @@ func (d *Devices) ForgetPod(key string) {
 	}
 }
 
-// OfNode returns how many devices pods on a node may have in all: those that are free and those that pods have. Of an extended resource that a
-// device plugin has registered there, which plugins says, the node has only that.
+// OfNode returns the total number of devices for pods on a node, free or in use, by resource. For an extended resource
+// that a device plugin registered there (see plugins), the node has only the plugin's.
 func (d *Devices) OfNode(name string, plugins map[string]int64) map[string]int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -390,7 +393,7 @@ func (t *Translator) isDisused(name string) bool {
 // mostDevices is how many devices of a kind an annotation may say that a node has.
 const mostDevices = 1 << 20
 
-// DeviceAnnotations adds to annotations of a NodeClaim how many devices its node has for pods.
+// DeviceAnnotations adds the number of devices that the node has for pods to the annotations of a NodeClaim.
 func (t *Translator) DeviceAnnotations(annotations map[string]string, allocatable model.Resources) map[string]string {
 	text := t.devicesText(allocatable)
 	if text == "" {

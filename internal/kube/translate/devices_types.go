@@ -24,15 +24,16 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// SetOverlay takes in the devices that a NodeOverlay says nodes to come have; none: it says nothing of devices.
+// SetOverlay sets the devices that a NodeOverlay defines for new nodes; none: it does not define devices.
 func (d *Devices) SetOverlay(name string, slices []devices.TypeSlice) {
 	d.change(func(b *devices.Book) { d.setType(overlayKey(name), slices) })
 }
 
-// Learn takes nodes to come of a node's NodePool and instance type, and those of its instance type in pools of which no node is known, to have the
-// devices that the node has. A node of a pool teaches once it is initialized. A driver that has not published all of its devices there yet teaches
-// nothing, and takes nothing away: it may only be late, or broken on this node. What was learned of nodes outlives them. A node is learned from
-// once, and again when its slices have changed; while a newer one of its kind stands, only of drivers that are not known.
+// Learn records the devices of a node as those of new nodes of the same NodePool and instance type, and of the same
+// instance type in NodePools without known nodes. A node with a NodePool is used once it is initialized. A driver that
+// has not published all of its devices on the node is ignored, since it may be late or broken there. Records outlive
+// their nodes. A node is recorded once, and again if its slices change; while a newer node of the same kind exists, only
+// drivers without a record are added.
 func (d *Devices) Learn(n *corev1.Node) {
 	k := nodeKind{n.Labels[model.LabelNodePool], n.Labels[model.LabelInstanceType]}
 	if k.instanceType == "" || k.pool != "" && n.Labels[model.LabelInitialized] != karpv1.LabelValueTrue {
@@ -108,7 +109,8 @@ type learnedDevices struct {
 	Slices       []devices.TypeSlice `json:"slices"`
 }
 
-// Learned returns what was learned of nodes, for Recall; empty if that is nothing. Of more than the text may hold, so many kinds are left out.
+// Learned returns the recorded devices, for Recall; empty if there are none. left is the number of kinds omitted because
+// the text would be too long.
 func (d *Devices) Learned() (text string, left int, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -134,7 +136,7 @@ func (d *Devices) Learned() (text string, left int, err error) {
 	return string(whole), len(kinds) - len(list), err
 }
 
-// Recall takes over what an earlier process has learned. What this one has learned by itself stays.
+// Recall restores the records of an earlier process. Existing records are kept.
 func (d *Devices) Recall(text string) error {
 	var list []learnedDevices
 	if text == "" {
@@ -154,7 +156,7 @@ func (d *Devices) Recall(text string) error {
 	return nil
 }
 
-// ForgetNode forgets a node that is gone, but not what was learned of it.
+// ForgetNode removes a deleted node, but keeps its records.
 func (d *Devices) ForgetNode(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -164,7 +166,8 @@ func (d *Devices) ForgetNode(name string) {
 	maps.DeleteFunc(d.teachers, func(_ nodeKind, x teacher) bool { return x.node == name })
 }
 
-// ForgetPool forgets a NodePool that is gone. What was learned of its nodes stays known of their instance types if no other pool's nodes tell.
+// ForgetPool removes a deleted NodePool. The records of its nodes remain valid for their instance types if no other
+// NodePool has records.
 func (d *Devices) ForgetPool(pool string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -202,9 +205,9 @@ func (k nodeKind) key() string { return "learned/" + k.pool + "/" + k.instanceTy
 
 func overlayKey(name string) string { return "overlay/" + name }
 
-// OfType returns how many devices a node to come of a pool and an instance type is expected to have: what a NodeOverlay says, else what
-// nodes of the type have published, those of the pool before others. What is known of EC2's types, and what a provider says, stands in for a driver until it
-// has published.
+// OfType returns the expected number of devices of a new node by NodePool and instance type, by resource: from a
+// NodeOverlay, otherwise published by nodes of the type, preferably of the same NodePool. Until a driver has published,
+// known properties of EC2 instance types and the provider's values are used for it.
 func (d *Devices) OfType(pool string, t *model.InstanceType) map[string]int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -292,7 +295,7 @@ func (d *Devices) ofEC2(t *model.InstanceType) map[string]int64 {
 	return d.book.OfType(key)
 }
 
-// DevicesOfTypes returns the devices of instance types as resources.
+// DevicesOfTypes returns a source of the devices of instance types as resources.
 func (t *Translator) DevicesOfTypes(d *Devices) state.DeviceSource { return typeDevices{t, d} }
 
 type typeDevices struct {
@@ -300,8 +303,8 @@ type typeDevices struct {
 	d *Devices
 }
 
-// OfType implements state.DeviceSource. An extended resource that a DeviceClass stands for is there if a driver will publish its devices, or a device
-// plugin will register it.
+// OfType implements state.DeviceSource. An extended resource of a DeviceClass exists if a driver will publish its
+// devices, or a device plugin will register it.
 func (x typeDevices) OfType(pool string, t *model.InstanceType) model.Resources {
 	amounts := x.d.OfType(pool, t)
 	if registered := x.d.ofPlugins(x.t.pluginsOf(t.Allocatable)); len(registered) > 0 {

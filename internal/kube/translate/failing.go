@@ -27,7 +27,7 @@ func failureOf(x *appsv1.ReplicaSet) *appsv1.ReplicaSetCondition {
 	return &x.Status.Conditions[i]
 }
 
-// WantedReplicas returns how many pods a ReplicaSet is making; 0 if it says that it can't.
+// WantedReplicas returns the number of pods that a ReplicaSet is creating; 0 if its status reports that it cannot.
 func WantedReplicas(x *appsv1.ReplicaSet) int {
 	if x.DeletionTimestamp != nil || x.Spec.Replicas == nil || failureOf(x) != nil {
 		return 0
@@ -35,8 +35,9 @@ func WantedReplicas(x *appsv1.ReplicaSet) int {
 	return int(*x.Spec.Replicas)
 }
 
-// FailingReplicas returns the pods that a ReplicaSet says it can't create; nil: none. quotas are the ResourceQuotas of its namespace: the
-// ReplicaSet keeps the message of its first failure until it fails no more, and their status is of now.
+// FailingReplicas returns the pods that a ReplicaSet reports it cannot create; nil: none. quotas are the ResourceQuotas
+// of its namespace with their current status, since the ReplicaSet keeps the message of its first failure until it no
+// longer fails.
 func FailingReplicas(x *appsv1.ReplicaSet, quotas []*corev1.ResourceQuota) *model.FailingReplicas {
 	failure := failureOf(x)
 	if failure == nil || x.DeletionTimestamp != nil || x.Spec.Replicas == nil || x.Status.Replicas >= *x.Spec.Replicas {

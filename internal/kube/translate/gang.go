@@ -12,7 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Names by which pods say that they belong to a gang, and how large it is.
+// Labels and annotations by which pods declare their gang and its size.
 const (
 	// Kueue's plain pod groups: sigs.k8s.io/kueue v0.17.0, pkg/controller/jobs/pod/constants. The total count is the number of pods
 	// of the group, and Kueue admits none before all of them exist, unless the group asks for fast admission.
@@ -27,8 +27,8 @@ const (
 	lwsSize       = "leaderworkerset.sigs.k8s.io/size"
 )
 
-// Kueue's requests for one topology domain: sigs.k8s.io/kueue v0.17.0, apis/kueue/v1beta2. They are about the pods of one pod set, or of
-// those that bear the same name of a group of them.
+// Labels and annotations of Kueue for topology requests (sigs.k8s.io/kueue v0.17.0, apis/kueue/v1beta2). They apply to
+// the pods of one pod set, or of pod sets with the same group name.
 const (
 	kueueRequiredTopology  = "kueue.x-k8s.io/podset-required-topology"
 	kueuePreferredTopology = "kueue.x-k8s.io/podset-preferred-topology"

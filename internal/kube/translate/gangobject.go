@@ -14,10 +14,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// GangKind is a kind of API objects that declare gangs. Their pods name them, and are in their namespace.
+// GangKind is a kind of API object that declares gangs. Pods refer to objects in their namespace by name.
 type GangKind struct {
 	Version  schema.GroupVersion
-	Former   schema.GroupVersion // the version that older API servers have; empty: none
+	Former   schema.GroupVersion // version in older API servers; empty: none
 	Kind     string
 	Resource string
 
@@ -30,15 +30,15 @@ type GangKind struct {
 	required  bool                     // a pod that names an object is not scheduled without it, even if the API server does not serve the kind
 }
 
-// GangObject is what an object says about the pods that name it.
+// GangObject are the properties of a gang declared by an object.
 type GangObject struct {
-	Least  int    // pods that must have a place; 0: each pod is on its own
+	Least  int    // minimum number of pods that must be placed; 0: each pod is independent
 	Staged bool   // see model.Gang
 	Domain string // see model.Gang
-	Refuse string // why no node is launched for its pods, as what the object does; empty: nothing keeps them
-	Over   bool   // no number of its pods must have a place any more, unless something else that they name is a gang
-	Kept   bool   // with Over: those that run are still disrupted together or not at all
-	UID    string // of a ProvisioningRequest
+	Refuse string // why no node is launched for its pods, as a clause about the object; empty: nothing prevents it
+	Over   bool   // no minimum number of pods applies any more, unless another object that the pods name is a gang
+	Kept   bool   // with Over: running pods are still disrupted only together
+	UID    string // for a ProvisioningRequest
 }
 
 // gangKinds are the kinds of objects that declare gangs: if a pod names several, the first counts. Kueue's and LeaderWorkerSet's gangs, which
@@ -100,7 +100,7 @@ const firstGangKinds = 2
 // GangKinds returns the kinds of API objects that declare gangs.
 func GangKinds() []*GangKind { return gangKinds }
 
-// GangKindOf returns the kind of gangs of a group, version and kind; nil: it is none.
+// GangKindOf returns the gang kind with this group, version and kind; nil: none.
 func GangKindOf(gvk schema.GroupVersionKind) *GangKind {
 	if i := slices.IndexFunc(gangKinds, func(k *GangKind) bool { return k.Version.WithKind(k.Kind) == gvk || k.Former.WithKind(k.Kind) == gvk }); i >= 0 {
 		return gangKinds[i]
@@ -108,7 +108,7 @@ func GangKindOf(gvk schema.GroupVersionKind) *GangKind {
 	return nil
 }
 
-// Versions returns the API versions in which objects of the kind are read, the newest first.
+// Versions returns the supported API versions of the kind, newest first.
 func (k *GangKind) Versions() []schema.GroupVersion {
 	if k.Former.Empty() {
 		return []schema.GroupVersion{k.Version}
@@ -116,13 +116,13 @@ func (k *GangKind) Versions() []schema.GroupVersion {
 	return []schema.GroupVersion{k.Version, k.Former}
 }
 
-// Gang returns the name of the gang of an object of the kind, by the object's key.
+// Gang returns the gang name of an object of the kind, by the key of the object.
 func (k *GangKind) Gang(key string) string { return bounded(k.prefix + key) }
 
-// Read returns what an object of the kind says. What can't be read says nothing.
+// Read returns the gang declared by an object of the kind. Unreadable fields are ignored.
 func (k *GangKind) Read(u *unstructured.Unstructured) GangObject { return k.read(object(u.Object)) }
 
-// GangNamed returns the name of the gang of the object that a pod names; empty: it names none.
+// GangNamed returns the gang name of the object that a pod names; empty: none.
 func GangNamed(p *corev1.Pod) string {
 	for _, k := range gangKinds {
 		if name := k.nameIn(p); name != "" {

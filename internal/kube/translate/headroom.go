@@ -12,7 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/headroom"
 )
 
-// Headroom translates a Headroom. What can't be read is among its Problems.
+// Headroom translates a Headroom. Unreadable fields are listed in its Problems.
 func (t *Translator) Headroom(h *dovetailv1alpha1.Headroom) headroom.Object {
 	out := headroom.Object{Spec: headroom.Spec{
 		Namespace: h.Namespace, Name: h.Name, UID: string(h.UID), Generation: h.Generation, Created: h.CreationTimestamp.Time,

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Key returns an object's namespace/name, its name alone if it is of the cluster.
+// Key returns namespace/name of an object, or the name of a cluster-scoped object.
 func Key(x metav1.Object) string {
 	if ns := x.GetNamespace(); ns != "" {
 		return ns + "/" + x.GetName()
@@ -17,7 +17,7 @@ func Key(x metav1.Object) string {
 	return x.GetName()
 }
 
-// NamespaceOf returns the namespace in a key; empty: the object is of the cluster.
+// NamespaceOf returns the namespace of a key; empty: the object is cluster-scoped.
 func NamespaceOf(key string) string {
 	if ns, _, ok := strings.Cut(key, "/"); ok {
 		return ns
@@ -25,8 +25,8 @@ func NamespaceOf(key string) string {
 	return ""
 }
 
-// NameOf returns the name in a key.
+// NameOf returns the name of a key.
 func NameOf(key string) string { return key[strings.IndexByte(key, '/')+1:] }
 
-// OwnerKey returns the key of a controller of pods among those of all kinds.
+// OwnerKey returns the key of a workload among workloads of all kinds.
 func OwnerKey(kind, namespace, name string) string { return kind + " " + namespace + "/" + name }

@@ -16,9 +16,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// The limits of what is looked at of one pod; docs/SECURITY.md says why they are what they are. The API server takes
-// far larger pods (an object may have 1.5 MiB), and whoever may make pods in one namespace could otherwise have every
-// decision take as long as they like. A pod beyond a limit finds no node: see model.Excess.
+// Limits on the size of one pod, explained in docs/SECURITY.md. The API server accepts far larger pods (an object may
+// have 1.5 MiB), so any user with the right to create pods in one namespace could make every decision arbitrarily slow.
+// A pod over a limit is not scheduled: see model.Excess.
 const (
 	mostSelectorKeys   = 2000      // rules of nodeSelector and of all terms of node affinity together
 	mostSelectorTerms  = 1000      // terms of node affinity, required and preferred

@@ -68,7 +68,7 @@ func taints(list []corev1.Taint) []model.Taint {
 	return out
 }
 
-// Conditions returns conditions by their type.
+// Conditions returns conditions by type.
 func Conditions(list []metav1.Condition) map[string]model.Condition {
 	out := make(map[string]model.Condition, len(list))
 	for i := range list {

@@ -22,14 +22,14 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// KWOKNodeClass translates the node class of simulated machines.
+// KWOKNodeClass translates the node class of simulated nodes.
 func (t *Translator) KWOKNodeClass(k *kwokv1alpha1.KWOKNodeClass) state.NodeClass {
 	out := nodeClass(k, kwokv1alpha1.Group, kwokv1alpha1.KindKWOKNodeClass, k.Spec, k.Status.Conditions)
 	out.RegistrationDelay = k.Spec.NodeRegistrationDelay.Duration
 	return out
 }
 
-// EC2NodeClass translates the node class of EC2's machines.
+// EC2NodeClass translates the node class of EC2 instances.
 func (t *Translator) EC2NodeClass(k *awsv1.EC2NodeClass) state.NodeClass {
 	out := nodeClass(k, awsv1.Group, awsv1.KindEC2NodeClass, k.Spec, k.Status.Conditions)
 	out.HasFinalizer = slices.Contains(k.Finalizers, awsv1.FinalizerTermination)
@@ -46,7 +46,7 @@ func (t *Translator) NodeGroupClass(k *dovetailv1alpha1.NodeGroupClass) state.No
 	return t.groupClass(nodeClass(k, dovetailv1alpha1.Group, dovetailv1alpha1.KindNodeGroupClass, k.Spec, k.Status.Conditions), k.Status, k.Spec.Options)
 }
 
-// ClusterAPINodeClass translates the node class of Cluster API's objects.
+// ClusterAPINodeClass translates the node class of Cluster API machines.
 func (t *Translator) ClusterAPINodeClass(k *clusterapiv1alpha1.ClusterAPINodeClass) state.NodeClass {
 	return t.groupClass(nodeClass(k, clusterapiv1alpha1.Group, clusterapiv1alpha1.KindClusterAPINodeClass, k.Spec, k.Status.Conditions), k.Status, nil)
 }

@@ -25,42 +25,42 @@ import (
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 )
 
-// IsDiscovered reports whether an object was made for a group that was found.
+// IsDiscovered reports whether an object was created for a discovered node group.
 func IsDiscovered(o metav1.Object) bool {
 	return o.GetLabels()[dovetailv1alpha1.LabelDiscovered] == karpv1.LabelValueTrue
 }
 
-// NodeGroup is a node group as its cloud and whoever asks for it describe it.
+// NodeGroup is a node group as described by its cloud and by Cluster Autoscaler's flags.
 type NodeGroup struct {
 	Name     string
-	Min, Max *int32            // asked for beside what the group says; nil: what it says
-	Tags     map[string]string // nil: not known
+	Min, Max *int32            // bounds that override those of the group; nil: those of the group
+	Tags     map[string]string // nil: unknown
 }
 
-// GroupSettings is how groups are scaled whose tags do not say otherwise.
+// GroupSettings are the settings of groups whose tags do not set them.
 type GroupSettings struct {
 	ScaleDown                              bool
 	UtilizationPercent, GPUPercent         int32
 	UnneededTime, UnreadyTime              time.Duration
-	ProvisionTime                          time.Duration // so long a machine has to become a node
+	ProvisionTime                          time.Duration // maximum time from the launch of a machine until it is registered as a node
 	IgnoreDaemonSets, IgnoreMirrorPods     bool
-	MaxScaleDown, MaxDrain                 int // machines of a pool on their way out at once, and of those with pods; 0: all that are empty, and a tenth of the pool with pods
+	MaxScaleDown, MaxDrain                 int // maximum number of nodes of a pool disrupted at once, and of those with pods; 0: all empty nodes, and 10 % of the pool with pods
 	Expanders                              []dovetailv1alpha1.Expander
-	Priorities                             []dovetailv1alpha1.NodeGroupPriority // of the expander priority
+	Priorities                             []dovetailv1alpha1.NodeGroupPriority // for the expander priority
 	Eviction                               dovetailv1alpha1.NodeGroupEviction
 	NewPodDelay                            time.Duration
 	DelayAfterAdd, DelayAfterDelete        time.Duration
 	DelayAfterFailure, DelayAfterTaint     time.Duration
-	DelaysPerGroup                         bool          // the first three count from what happened to the same group
-	DeletionDelayTimeout                   time.Duration // for annotations that delay the deletion of a node; 0: they are not waited for
+	DelaysPerGroup                         bool          // the first three delays are counted per group
+	DeletionDelayTimeout                   time.Duration // timeout for annotations that delay the deletion of a node; 0: ignore them
 	PriorityCutoff                         *int32
 	FillToMinSize                          bool
 	Balance                                bool
 	BalancingIgnore                        []string
-	StartupTaints, StartupPrefixes, Status []string // keys of taints that go by themselves, and of those that say something only
+	StartupTaints, StartupPrefixes, Status []string // keys of taints that are removed automatically, and of informational taints
 }
 
-// DefaultGroupSettings are Cluster Autoscaler's own, but for the expander: the cheapest group is taken.
+// DefaultGroupSettings returns Cluster Autoscaler's defaults, except for the expander: the cheapest group is used.
 func DefaultGroupSettings() GroupSettings {
 	yes, system, grace, cutoff := true, metav1.Duration{Duration: time.Hour}, metav1.Duration{Duration: 10 * time.Minute}, int32(-10)
 	return GroupSettings{
@@ -74,24 +74,24 @@ func DefaultGroupSettings() GroupSettings {
 	}
 }
 
-// GroupObjects is the NodePool and the NodeGroupClass that groups become: one group, or several that are alike and balanced.
+// GroupObjects are the NodePool and the NodeGroupClass of a node group, or of several similar groups that are balanced.
 type GroupObjects struct {
-	Groups []string // by name
+	Groups []string // sorted by name
 	Pool   *karpv1.NodePool
 	Class  *dovetailv1alpha1.NodeGroupClass
-	// Fields say what became of what was asked for each group, tags first.
+	// Fields list how each setting of each group was converted, tags first.
 	Fields []GroupField
 }
 
-// GroupField is one thing that was asked for a group.
+// GroupField is one setting of a group.
 type GroupField struct {
 	Group, Field, Value string
-	Became              string // where it went; empty: nowhere
-	Why                 string // why it went nowhere
-	Needless            bool   // it went nowhere because it comes about anyway
+	Became              string // field that it was converted to; empty: none
+	Why                 string // why it was not converted
+	Needless            bool   // not converted because it holds anyway
 }
 
-// taints by whose key or prefix Cluster Autoscaler knows what they are for.
+// Taints that Cluster Autoscaler recognizes by key or prefix.
 const (
 	startupTaintPrefix = "startup-taint.cluster-autoscaler.kubernetes.io/"
 	ignoreTaintPrefix  = "ignore-taint.cluster-autoscaler.kubernetes.io/"
@@ -110,8 +110,8 @@ var balancingIgnored = []string{
 	"topology.ebs.csi.aws.com/zone", "topology.k8s.aws/zone-id",
 }
 
-// NodeGroups is the NodePools and NodeGroupClasses that mean what groups, their tags and the settings say, by name. Each has
-// every field that the API server would default, so that it can be compared with what is there.
+// NodeGroups returns the NodePools and NodeGroupClasses for groups, their tags and the settings, by name. All API server
+// defaults are set, so that they can be compared with stored objects.
 func NodeGroups(groups []NodeGroup, set GroupSettings) ([]GroupObjects, error) {
 	var weights map[string]int32
 	if slices.Contains(set.Expanders, dovetailv1alpha1.ExpanderPriority) {
@@ -123,7 +123,7 @@ func NodeGroups(groups []NodeGroup, set GroupSettings) ([]GroupObjects, error) {
 	return WeightedNodeGroups(groups, set, weights)
 }
 
-// WeightedNodeGroups is NodeGroups with the weight of each group, by its name.
+// WeightedNodeGroups is like NodeGroups, with the weight of each group by name.
 func WeightedNodeGroups(groups []NodeGroup, set GroupSettings, weights map[string]int32) ([]GroupObjects, error) {
 	groups = slices.Clone(groups)
 	slices.SortFunc(groups, func(a, b NodeGroup) int { return strings.Compare(a.Name, b.Name) })
@@ -361,8 +361,8 @@ func wireDuration(d time.Duration) string {
 	return s
 }
 
-// GroupWeights gives each group that a priority names a weight: the priority itself where all of them may stand in a NodePool, else
-// the priority's rank. A group that none names has none, and is taken last.
+// GroupWeights returns weights by group, from priorities: the priority itself if all of them are valid NodePool weights,
+// otherwise its rank. Groups without a priority have no weight, and are used last.
 func GroupWeights(groups []NodeGroup, list []dovetailv1alpha1.NodeGroupPriority) (map[string]int32, error) {
 	ranked := slices.Clone(list)
 	slices.SortFunc(ranked, func(a, b dovetailv1alpha1.NodeGroupPriority) int { return cmp.Compare(a.Priority, b.Priority) })
@@ -404,8 +404,8 @@ func similarity(t GroupObjects) (string, error) {
 
 var notInName = regexp.MustCompile(`[^a-z0-9]+`)
 
-// GroupPoolName is the name of the NodePool and the NodeGroupClass of a group: its own where Kubernetes takes that, else one made of
-// it, with a digest behind it that keeps it apart from others.
+// GroupPoolName returns the name of the NodePool and the NodeGroupClass of a group: the name of the group if it is a
+// valid object name, otherwise a name derived from it with a unique digest.
 func GroupPoolName(group string) string {
 	name := notInName.ReplaceAllStringFunc(strings.ToLower(group), func(s string) string {
 		if s == "." {
@@ -425,7 +425,8 @@ func GroupPoolName(group string) string {
 	return name + "-" + hex.EncodeToString(sum[:4])
 }
 
-// TaggedGroups is one pool and one class for all groups that bear the tags, where nobody has said which they are; without tags, for all groups.
+// TaggedGroups returns one NodePool and one NodeGroupClass for all groups with these tags, if their names are unknown;
+// without tags, for all groups.
 func TaggedGroups(tags map[string]string, set GroupSettings) (GroupObjects, error) {
 	out := translateNodeGroup(NodeGroup{Name: "discovered"}, set, 0)
 	key, err := json.Marshal(tags) // in order of keys

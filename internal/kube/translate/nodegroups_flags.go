@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// ParseNodes reads a group as Cluster Autoscaler's --nodes has it: <min>:<max>:<name>.
+// ParseNodes parses a value of Cluster Autoscaler's flag --nodes: <min>:<max>:<name>.
 func ParseNodes(text string) (NodeGroup, error) {
 	parts := strings.SplitN(text, ":", 3)
 	if len(parts) != 3 || parts[2] == "" {
@@ -29,8 +29,8 @@ func ParseNodes(text string) (NodeGroup, error) {
 	return NodeGroup{Name: parts[2], Min: &a, Max: &b}, nil
 }
 
-// ParseDiscovery reads the tags that groups must bear, all of them, as Cluster Autoscaler's --node-group-auto-discovery has them:
-// asg:tag=<key>[=<value>],… An empty value is any.
+// ParseDiscovery returns the tags that groups must have in a value of Cluster Autoscaler's flag
+// --node-group-auto-discovery: asg:tag=<key>[=<value>],… An empty value matches any.
 func ParseDiscovery(text string) (map[string]string, error) {
 	const form = "need asg:tag=<key>[=<value>],…"
 	list, ok := strings.CutPrefix(text, "asg:tag=")
@@ -48,13 +48,13 @@ func ParseDiscovery(text string) (map[string]string, error) {
 	return tags, nil
 }
 
-// ClusterAPIDiscovery is how Cluster Autoscaler finds node groups of Cluster API.
+// ClusterAPIDiscovery configures how Cluster Autoscaler discovers node groups of Cluster API.
 type ClusterAPIDiscovery struct {
 	Namespace, ClusterName string            // empty: any
-	Labels                 map[string]string // of the object that has the Machines
+	Labels                 map[string]string // labels of the object that owns the Machines
 }
 
-// Cluster returns NAMESPACE/NAME of the Cluster object; empty if one of both is not said.
+// Cluster returns NAMESPACE/NAME of the Cluster object; empty if either is unset.
 func (d ClusterAPIDiscovery) Cluster() string {
 	if d.Namespace == "" || d.ClusterName == "" {
 		return ""
@@ -62,8 +62,8 @@ func (d ClusterAPIDiscovery) Cluster() string {
 	return d.Namespace + "/" + d.ClusterName
 }
 
-// ParseClusterAPIDiscovery reads Cluster Autoscaler's --node-group-auto-discovery for Cluster API: clusterapi:<key>=<value>,… with the keys namespace,
-// clusterName, and those of labels.
+// ParseClusterAPIDiscovery parses a value of Cluster Autoscaler's flag --node-group-auto-discovery for Cluster API:
+// clusterapi:<key>=<value>,… with the keys namespace, clusterName, and label keys.
 func ParseClusterAPIDiscovery(text string) (ClusterAPIDiscovery, error) {
 	const form = "need clusterapi:namespace=<namespace>,clusterName=<name>,<label>=<value>,…"
 	d := ClusterAPIDiscovery{Labels: map[string]string{}}
@@ -87,7 +87,7 @@ func ParseClusterAPIDiscovery(text string) (ClusterAPIDiscovery, error) {
 	return d, nil
 }
 
-// Bears reports whether a group has all of the tags, with their values where one is asked for.
+// Bears reports whether a group has all of these tags, with their values unless empty.
 func (g *NodeGroup) Bears(tags map[string]string) bool {
 	for k, v := range tags {
 		if have, ok := g.Tags[k]; !ok || v != "" && have != v {
@@ -97,8 +97,8 @@ func (g *NodeGroup) Bears(tags map[string]string) bool {
 	return true
 }
 
-// SelectNodeGroups is those of the groups that are named, with the bounds asked for, and those that bear all tags of one of the
-// sets. missing are the names that no group has.
+// SelectNodeGroups returns the named groups with their requested bounds, and the groups with all tags of one of the
+// sets. missing are names without a group.
 func SelectNodeGroups(have, named []NodeGroup, sets []map[string]string) (out []NodeGroup, missing []string) {
 	by := map[string]NodeGroup{}
 	for _, g := range have {

@@ -19,11 +19,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/nodeoverlay"
 )
 
-// AnnotationResourceSlices on a NodeOverlay says which devices nodes of the instance types that it matches will publish, as a YAML list of
-// devices.TypeSlice.
+// AnnotationResourceSlices on a NodeOverlay defines the devices that nodes of the matching instance types will publish,
+// as a YAML list of devices.TypeSlice.
 const AnnotationResourceSlices = "dovetail.sh/resource-slices"
 
-// DevicesOf returns the devices that a NodeOverlay says nodes will publish; none: it says nothing of devices, or is invalid.
+// DevicesOf returns the devices that a NodeOverlay defines; nil: none, or it is invalid.
 func DevicesOf(o *karpv1alpha1.NodeOverlay) []devices.TypeSlice {
 	text := o.Annotations[AnnotationResourceSlices]
 	if _, why := CheckNodeOverlay(o); text == "" || why != "" {
@@ -36,7 +36,7 @@ func DevicesOf(o *karpv1alpha1.NodeOverlay) []devices.TypeSlice {
 	return out
 }
 
-// NodeOverlay translates an overlay. One that can't be applied as it is written says so in Invalid.
+// NodeOverlay translates a NodeOverlay. An invalid overlay has Invalid set.
 func (t *Translator) NodeOverlay(o *karpv1alpha1.NodeOverlay) nodeoverlay.Overlay {
 	out := nodeoverlay.Overlay{
 		Name: o.Name, UID: string(o.UID), Version: ResourceVersion(o.ResourceVersion), Conditions: Conditions(o.Status.Conditions),
@@ -75,8 +75,8 @@ func overlayRequirement(r *karpv1alpha1.Requirement) (model.Requirement, error) 
 	return Requirement(&karpv1.Requirement{Key: r.Key, Operator: r.Operator, Values: r.Values})
 }
 
-// CheckNodeOverlay returns the path of the first field that keeps an overlay from being applied, and why; both empty:
-// there is none. What the CustomResourceDefinition refuses is refused here too: of an overlay in a file nobody else asks.
+// CheckNodeOverlay returns the path of the first invalid field of a NodeOverlay, and the reason; both empty: it is
+// valid. It includes the validation rules of the CustomResourceDefinition, which is not applied to overlays in files.
 func CheckNodeOverlay(o *karpv1alpha1.NodeOverlay) (field, why string) {
 	for i := range o.Spec.Requirements {
 		r := &o.Spec.Requirements[i]

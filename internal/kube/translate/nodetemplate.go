@@ -13,8 +13,8 @@ import (
 	karpv1alpha5 "github.com/dovetail-sh/dovetail/api/karpenter/v1alpha5"
 )
 
-// NodeTemplate is the EC2NodeClass that means what an AWSNodeTemplate says, and what came over and what did not. nil with
-// an error: no EC2NodeClass can mean it.
+// NodeTemplate converts an AWSNodeTemplate to an EC2NodeClass, and returns which fields were converted. It returns nil
+// and an error if no EC2NodeClass is equivalent.
 func NodeTemplate(n *awsv1alpha1.AWSNodeTemplate, defaults ProvisionerDefaults) (*awsv1.EC2NodeClass, awsv1alpha1.Translation, error) {
 	out := &awsv1.EC2NodeClass{
 		TypeMeta:   metav1.TypeMeta{APIVersion: awsv1.GroupVersion.String(), Kind: awsv1.KindEC2NodeClass},

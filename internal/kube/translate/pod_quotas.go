@@ -14,14 +14,14 @@ import (
 	podresources "k8s.io/component-helpers/resource"
 )
 
-// PodQuotas is what the ResourceQuotas of a namespace leave for pods that are created one after another.
+// PodQuotas tracks what the ResourceQuotas of a namespace leave for pods that are created one after another.
 type PodQuotas struct {
 	quotas []*corev1.ResourceQuota // by name
 	used   []corev1.ResourceList
 }
 
-// NewPodQuotas returns what quotas of a namespace leave beside the pods that exist there. What a quota's status tells of its use is
-// taken as it is; use that it does not tell, as in a file that a person has written, is that of the existing pods.
+// NewPodQuotas returns the remaining quotas of a namespace with existing pods. Usage is read from the status of a quota.
+// Usage missing there, as in a file written by hand, is computed from the existing pods.
 func NewPodQuotas(quotas []*corev1.ResourceQuota, existing []*corev1.Pod) *PodQuotas {
 	out := &PodQuotas{quotas: slices.SortedFunc(slices.Values(quotas), func(a, b *corev1.ResourceQuota) int { return strings.Compare(a.Name, b.Name) })}
 	for _, q := range out.quotas {
@@ -37,8 +37,8 @@ func NewPodQuotas(quotas []*corev1.ResourceQuota, existing []*corev1.Pod) *PodQu
 	return out
 }
 
-// Admit takes in as many of n equal pods as the quotas allow, and returns how many these are and why the API server refuses the
-// others; empty if it refuses none. The pods are as admission leaves them before quotas are asked, which is last.
+// Admit admits as many of n equal pods as the quotas allow. It returns their number, and why the API server refuses the
+// others; empty if none. The pods must have passed all other admission, since quotas are checked last.
 func (x *PodQuotas) Admit(p *corev1.Pod, n int) (admitted int, refused string) {
 	usage := podUsage(p)
 	var bounds []int // indexes of quotas that bound the pods
@@ -64,7 +64,7 @@ func (x *PodQuotas) Admit(p *corev1.Pod, n int) (admitted int, refused string) {
 	return n, ""
 }
 
-// Quotas returns the quotas, by name, with what is used of them by now.
+// Quotas returns the quotas by name, with current usage.
 func (x *PodQuotas) Quotas() []*corev1.ResourceQuota {
 	out := make([]*corev1.ResourceQuota, len(x.quotas))
 	for i, q := range x.quotas {

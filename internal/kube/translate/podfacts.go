@@ -10,7 +10,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// PodFacts returns what is measured of a pod. Its limits are summed as its requests are; one without limits has none.
+// PodFacts returns the metrics data of a pod. Limits are summed like requests; a pod without limits has none.
 func (t *Translator) PodFacts(p *corev1.Pod) *state.PodFacts {
 	out := &state.PodFacts{
 		Namespace: p.Namespace, Name: p.Name, UID: string(p.UID), Node: p.Spec.NodeName, Phase: string(p.Status.Phase), Created: p.CreationTimestamp.Time,

@@ -15,7 +15,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Annotations of pods that Cluster Autoscaler reads beside annotationSafeToEvict.
+// Pod annotations of Cluster Autoscaler, in addition to annotationSafeToEvict.
 const (
 	annotationSafeVolumes    = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 	annotationScaleUpDelay   = "cluster-autoscaler.kubernetes.io/pod-scale-up-delay"

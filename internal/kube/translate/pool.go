@@ -24,18 +24,19 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Annotations by which a NodeClaim remembers its reservation (contract 9) and its devices, so that they outlive whoever made it.
+// Annotations of a NodeClaim that store its reservation (contract 9) and its devices across restarts of the controller.
 const (
 	// AnnotationSlots is a JSON list of model.Slot.
 	AnnotationSlots = "dovetail.sh/slots"
-	// AnnotationRequestedDevices and AnnotationDevices are how many devices the pods of a claim request and its node is to have for pods, as a
-	// JSON object of numbers by resource name: the resources of a NodeClaim can't say it.
+	// AnnotationRequestedDevices and AnnotationDevices are the devices requested by the pods of a NodeClaim, and the
+	// devices its node will have for pods, as a JSON object of counts by resource name. The resources of a NodeClaim
+	// cannot express them.
 	AnnotationRequestedDevices = "dovetail.sh/requested-devices"
 	AnnotationDevices          = "dovetail.sh/devices"
 )
 
-// NodePool translates a pool. One that can't be used as it is written is not Ready, and NotReady names the object, the field, the
-// value and the remedy. Types are the provider's to fill in.
+// NodePool translates a NodePool. An invalid NodePool is not Ready, and NotReady names the object, the field, the value
+// and the remedy. The provider sets Types.
 func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 	spec := &p.Spec.Template.Spec
 	out := &model.NodePool{

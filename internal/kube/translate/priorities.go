@@ -14,13 +14,15 @@ import (
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 )
 
-// PriorityConfigMap is where Cluster Autoscaler's expander priority has its priorities, in Cluster Autoscaler's own namespace.
+// PriorityConfigMap is the name of the ConfigMap with the priorities of Cluster Autoscaler's expander priority, in the
+// namespace of Cluster Autoscaler.
 const PriorityConfigMap = "cluster-autoscaler-priority-expander"
 
-// PriorityKey is the entry of that ConfigMap: a map of priorities to regular expressions on the names of groups, in YAML.
+// PriorityKey is the key of the priorities in the ConfigMap: a YAML map of priorities to regular expressions for group
+// names.
 const PriorityKey = "priorities"
 
-// ParsePriorities reads that entry, the highest first.
+// ParsePriorities parses the priorities, highest first.
 func ParsePriorities(text string) ([]dovetailv1alpha1.NodeGroupPriority, error) {
 	var m map[string][]string
 	if err := yaml.Unmarshal([]byte(text), &m); err != nil {

@@ -20,19 +20,19 @@ import (
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 )
 
-// DefaultNodeClass is the node class of a Provisioner that names none.
+// DefaultNodeClass is the node class of a Provisioner without one.
 const DefaultNodeClass = "default"
 
-// ProvisionerDefaults are what a Provisioner leaves to its cluster.
+// ProvisionerDefaults are cluster-wide settings for Provisioners.
 type ProvisionerDefaults struct {
-	OnAWS             bool   // node classes are EC2NodeClasses; else KWOKNodeClasses
-	InstanceProfile   string // of a spec.provider that names none; empty: there is none
-	KubernetesVersion string // minor, such as 1.36; empty: not known
+	OnAWS             bool   // node classes are EC2NodeClasses; otherwise KWOKNodeClasses
+	InstanceProfile   string // for a spec.provider without one; empty: none
+	KubernetesVersion string // minor version, e.g. 1.36; empty: unknown
 }
 
-// Provisioner is the NodePool that means what a Provisioner says, the EC2NodeClass where it has AWS's settings in place
-// (else nil), and what came over and what did not. Both have every field that the API server would default, so that they can be
-// compared with what is there.
+// Provisioner converts a Provisioner to a NodePool, with an EC2NodeClass if it has inline AWS settings (otherwise nil),
+// and returns which fields were converted. All API server defaults are set, so that they can be compared with stored
+// objects.
 func Provisioner(p *karpv1alpha5.Provisioner, defaults ProvisionerDefaults) (*karpv1.NodePool, *awsv1.EC2NodeClass, karpv1alpha5.Translation) {
 	s := &p.Spec
 	yes := true

@@ -15,13 +15,14 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Status details of a ProvisioningRequest by which it is tried again across restarts.
+// Status details of a ProvisioningRequest that store its retries across restarts.
 const (
 	DetailRetryAt  = "dovetail.sh/retry-at"
 	DetailAttempts = "dovetail.sh/attempts"
 )
 
-// ProvisioningRequest translates a request with the PodTemplates of its namespace, by name; nil: it is another autoscaler's.
+// ProvisioningRequest translates a request with the PodTemplates of its namespace, by name; nil: it belongs to another
+// autoscaler.
 func (t *Translator) ProvisioningRequest(u *unstructured.Unstructured, template func(name string) *corev1.PodTemplate) *model.ProvisioningRequest {
 	o := object(u.Object)
 	if !isOurRequest(o) {

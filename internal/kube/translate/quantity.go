@@ -12,7 +12,7 @@ import (
 // five hundred such amounts is still an int64.
 const mostAmount = 1 << 53
 
-// AmountOf is a quantity as a whole number, rounded up: 0 for one below zero, mostAmount for one that is larger.
+// AmountOf returns a quantity as an integer, rounded up: 0 if negative, at most mostAmount.
 func AmountOf(q resource.Quantity) int64 {
 	switch {
 	case q.Sign() <= 0:
@@ -23,7 +23,7 @@ func AmountOf(q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// MilliOf is AmountOf in thousandths.
+// MilliOf is like AmountOf, in thousandths.
 func MilliOf(q resource.Quantity) int64 {
 	switch {
 	case q.Sign() <= 0:

@@ -13,7 +13,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// What ProvisioningRequests are read by: k8s.io/autoscaler/cluster-autoscaler/apis, provisioningrequest/autoscaling.x-k8s.io/v1.
+// Names of the ProvisioningRequest API: k8s.io/autoscaler/cluster-autoscaler/apis,
+// provisioningrequest/autoscaling.x-k8s.io/v1.
 const (
 	classCheckCapacity = "check-capacity.autoscaling.x-k8s.io"
 	classAtomicScaleUp = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
@@ -32,7 +33,7 @@ var provisioningRequests = &GangKind{
 	Kind: "ProvisioningRequest", Resource: "provisioningrequests", prefix: model.RequestGang(""), field: consumesRequest, nameIn: requestNamed, read: readRequest, exists: true,
 }
 
-// ProvisioningRequests returns the kind of ProvisioningRequests.
+// ProvisioningRequests returns the gang kind of ProvisioningRequests.
 func ProvisioningRequests() *GangKind { return provisioningRequests }
 
 // requestNamed returns the name of the ProvisioningRequest whose capacity a pod is for; empty: none.

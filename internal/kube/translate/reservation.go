@@ -11,12 +11,12 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// A node is reserved by the taint dovetail.sh/reserved with the effect NoSchedule. For pods of DaemonSets, whose controller makes none
-// for a node with a taint that they don't tolerate, it is reserved by a cordon instead, which they all tolerate: spec.unschedulable,
-// its taint, and the taint dovetail.sh/reserved with the effect PreferNoSchedule, which keeps nobody out and tells whose the cordon is.
-// Everywhere but here that is the same reservation, with Node.DaemonsOnly.
+// A node is reserved by the taint dovetail.sh/reserved:NoSchedule. The DaemonSet controller creates no pods for a node
+// with a taint that they do not tolerate, so a node is reserved for DaemonSet pods by a cordon, which they all tolerate:
+// spec.unschedulable, its taint, and the taint dovetail.sh/reserved:PreferNoSchedule, which excludes no pod and marks
+// the cordon as Dovetail's. All other packages see both as the same reservation, with Node.DaemonsOnly.
 
-// IsCordonOwner reports whether a taint tells that the node's cordon is a reservation.
+// IsCordonOwner reports whether a taint marks the node's cordon as a reservation.
 func IsCordonOwner(t corev1.Taint) bool {
 	return t.Key == model.TaintReserved && t.Effect == corev1.TaintEffectPreferNoSchedule
 }
@@ -26,7 +26,8 @@ func isUnschedulableTaint(t corev1.Taint) bool {
 	return t.Key == corev1.TaintNodeUnschedulable && t.Effect == corev1.TaintEffectNoSchedule
 }
 
-// WithoutReservation returns taints without the reservation in either form, and whether the node is cordoned without it.
+// WithoutReservation returns taints without the reservation in either form, and whether the node is also cordoned for
+// another reason.
 func WithoutReservation(taints []corev1.Taint, cordoned bool) ([]corev1.Taint, bool) {
 	ours := slices.ContainsFunc(taints, IsCordonOwner)
 	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool {

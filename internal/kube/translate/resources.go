@@ -13,7 +13,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Resources turns a list into a vector; pods is what to write in the dimension Pods when the list doesn't say.
+// Resources translates a resource list. pods is the amount of the resource pods if the list does not have it.
 func (t *Translator) Resources(list corev1.ResourceList, pods int64) model.Resources {
 	out := make(model.Resources, model.FirstExtended, int(model.FirstExtended)+len(list))
 	out[model.Pods] = pods
@@ -43,8 +43,8 @@ func (t *Translator) Resources(list corev1.ResourceList, pods int64) model.Resou
 	return out
 }
 
-// ResourceList is the way back; amounts of zero are left out unless they are of a fixed dimension other than Pods. Resources that count
-// devices are left out, too: the API has no such resources.
+// ResourceList is the inverse of Resources. It omits amounts of zero, except in fixed dimensions other than Pods, and
+// resources that count devices, which do not exist in the API.
 func (t *Translator) ResourceList(r model.Resources) corev1.ResourceList {
 	names := t.Table.Names()
 	out := corev1.ResourceList{}

@@ -13,8 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// DefaultSpread is what kube-scheduler spreads a pod by that bears no constraint of its own: the defaults, counting the pods that the pod's
-// Services and its controller select; nothing where none does. of is the controller's selector.
+// DefaultSpread returns the default topology spread constraints of kube-scheduler for a pod without constraints: the
+// defaults, with the selectors of the pod's Services and of its controller; nil if none selects it. of is the selector
+// of the controller.
 func (t *Translator) DefaultSpread(p *corev1.Pod, of *metav1.LabelSelector) []corev1.TopologySpreadConstraint {
 	name := p.Spec.SchedulerName
 	if name == "" {
@@ -49,7 +50,7 @@ func (t *Translator) DefaultSpread(p *corev1.Pod, of *metav1.LabelSelector) []co
 	return out
 }
 
-// selecting kinds are the controllers whose selectors kube-scheduler asks.
+// Kinds of controllers whose selectors kube-scheduler uses.
 const (
 	KindReplicaSet  = "ReplicaSet"
 	KindStatefulSet = "StatefulSet"
@@ -69,7 +70,7 @@ func (t *Translator) selectorOfOwner(p *corev1.Pod) *metav1.LabelSelector {
 	return nil
 }
 
-// TakesDefaults reports whether a pod is spread by its scheduler's defaults.
+// TakesDefaults reports whether the default constraints of the scheduler apply to a pod.
 func (t *Translator) TakesDefaults(p *corev1.Pod) bool {
 	name := p.Spec.SchedulerName
 	if name == "" {

@@ -10,32 +10,33 @@ import (
 	kwokv1alpha1 "github.com/dovetail-sh/dovetail/api/kwok/v1alpha1"
 )
 
-// A NodePool that was taken over names its node class by another group, and so do the NodeClaims launched from it.
-// Karpenter sees to those of its provider's own group alone, so the others are nobody's to it: it neither launches for
-// such a pool nor touches such a claim. The node class is the same object. docs/design/0014-takeover.md says why.
+// A NodePool that was taken over, and the NodeClaims launched from it, refer to their node class by another API group.
+// Karpenter manages only references to its provider's group, so it neither launches nodes for such a NodePool nor
+// changes such a NodeClaim. The node class is the same object. See docs/design/0014-takeover.md.
 
 const (
-	// AnnotationManagedBy on a NodePool names the autoscaler that it was given back to: Dovetail leaves it alone. On one of
-	// node groups "dovetail" says that these were taken over.
+	// AnnotationManagedBy on a NodePool names the autoscaler that it was released to: Dovetail leaves the NodePool
+	// alone. On a NodePool of node groups, "dovetail" means that they were taken over.
 	AnnotationManagedBy = dovetailv1alpha1.Group + "/managed-by"
-	// AnnotationRelease on a NodePool says how far giving it back has come, see model.NodePool.
+	// AnnotationRelease on a NodePool is the progress of its release, see model.NodePool.
 	AnnotationRelease = dovetailv1alpha1.Group + "/release"
 )
 
-// Who scales the groups of a NodePool of node groups, as values of AnnotationManagedBy.
+// Autoscalers of the groups of a NodePool of node groups, as values of AnnotationManagedBy.
 const (
 	ManagedByDovetail          = "dovetail"
 	ManagedByClusterAutoscaler = "cluster-autoscaler"
 )
 
-// TakenGroups are the groups of node class references in NodePools that were taken over, by the group of the class.
+// TakenGroups are the API groups of node class references in NodePools that were taken over, by the API group of the
+// class.
 var TakenGroups = map[string]string{
 	kwokv1alpha1.Group: "kwok." + dovetailv1alpha1.Group,
 	awsv1.Group:        "aws." + dovetailv1alpha1.Group,
 }
 
-// ClassGroup returns the group of the node class that a reference means, and whether it is that of a pool that was
-// taken over.
+// ClassGroup returns the API group of the node class that a reference refers to, and whether the NodePool was taken
+// over.
 func ClassGroup(group string) (of string, taken bool) {
 	for of, alias := range TakenGroups {
 		if group == alias {

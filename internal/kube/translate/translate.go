@@ -19,33 +19,35 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// Lookup finds the objects that others refer to. Each method answers nil for what isn't there.
+// Lookup finds referenced objects. Each method returns nil if the object does not exist.
 type Lookup interface {
 	Volumes() *volume.Index // never nil
 	CSINode(node string) *storagev1.CSINode
 	LimitRanges(namespace string) []*corev1.LimitRange
 	RuntimeClass(name string) *nodev1.RuntimeClass
 	PriorityClasses() []*schedulingv1.PriorityClass
-	// Those of a namespace; asked for, as is OwnerSelector, only where a scheduler has default constraints.
+	// Services returns the Services of a namespace. Services and OwnerSelector are called only if a scheduler has
+	// default constraints.
 	Services(namespace string) []*corev1.Service
-	// OwnerSelector is what a ReplicaSet, StatefulSet or ReplicationController selects its pods by.
+	// OwnerSelector returns the pod selector of a ReplicaSet, StatefulSet or ReplicationController.
 	OwnerSelector(kind, namespace, name string) *metav1.LabelSelector
-	// Devices are the devices of dynamic resource allocation; nil: there are none.
+	// Devices returns the devices of dynamic resource allocation; nil: none.
 	Devices() *Devices
-	// Gang is what the object of a kind that declares gangs says, by its key, and reports whether there may be objects of the kind.
+	// Gang returns the gang declared by an object, by its kind and key, and reports whether the API server may have
+	// objects of the kind.
 	Gang(kind *GangKind, key string) (o *GangObject, served bool)
 }
 
-// Translator turns API objects into the nouns of model. It holds no state of its own and may be used by several goroutines.
+// Translator translates API objects to types of model. It is stateless and safe for concurrent use.
 type Translator struct {
 	Table  *state.ResourceTable
-	Lookup Lookup // nil: nothing is found
-	// Defaults are what schedulers spread pods by that bear no constraint of their own.
+	Lookup Lookup // nil: no object is found
+	// Defaults are the default topology spread constraints of schedulers.
 	Defaults SchedulerDefaults
 }
 
-// SchedulerDefaults are the topology spread constraints that kube-scheduler gives pods that bear none of their own, by the name of the
-// scheduler. Those that it has of itself (defaultingType System) are wishes that it sees to when it scores, and are not among them.
+// SchedulerDefaults are the default topology spread constraints of kube-scheduler, by scheduler name. The built-in ones
+// (defaultingType System) only affect scoring, and are not included.
 type SchedulerDefaults map[string][]corev1.TopologySpreadConstraint
 
 // volumes returns the index of volumes and claims.
@@ -65,7 +67,7 @@ var aliases = map[string]string{
 	corev1.LabelInstanceType:            corev1.LabelInstanceTypeStable,
 }
 
-// CanonicalLabel returns the name that a label has today.
+// CanonicalLabel returns the current name of a deprecated label, other labels unchanged.
 func CanonicalLabel(key string) string {
 	if a, ok := aliases[key]; ok {
 		return a
@@ -73,7 +75,7 @@ func CanonicalLabel(key string) string {
 	return key
 }
 
-// ResourceVersion reads a resource version, which has been an integer in every release; 0 where it is not.
+// ResourceVersion parses a resource version, which is an integer in every release; 0 if it is not.
 func ResourceVersion(s string) uint64 {
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil {
@@ -82,17 +84,17 @@ func ResourceVersion(s string) uint64 {
 	return n
 }
 
-// LooksUpVolumes reports whether other objects say where a pod's volumes can be used.
+// LooksUpVolumes reports whether other objects determine where a pod's volumes can be used.
 func LooksUpVolumes(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return volume.LooksUp(p, &v) })
 }
 
-// VolumeAttachment translates a volume attached to a node, and names that node.
+// VolumeAttachment translates a volume attached to a node, and returns the name of the node.
 func (t *Translator) VolumeAttachment(x *storagev1.VolumeAttachment) (model.Attachment, string) {
 	return volume.Attached(x, t.volumes()), x.Spec.NodeName
 }
 
-// DeletionTime returns when an object that is still there was deleted, zero: it was not.
+// DeletionTime returns the deletion timestamp of an object; zero: it is not being deleted.
 func DeletionTime(o metav1.Object) time.Time {
 	if t := o.GetDeletionTimestamp(); t != nil {
 		return t.Time

@@ -25,7 +25,7 @@ type wireSlot struct {
 	Loose    bool             `json:"loose,omitempty"`
 }
 
-// SlotsText is how slots are written in an annotation.
+// SlotsText returns slots in the format of the annotation.
 func (t *Translator) SlotsText(slots []model.Slot) (string, error) {
 	names := t.Table.Names()
 	out := make([]wireSlot, len(slots))

@@ -15,7 +15,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Replicas returns how many replicas a workload asks for; unset is one.
+// Replicas returns the number of replicas of a workload, which defaults to 1.
 func Replicas(n *int32) int {
 	if n == nil {
 		return 1
@@ -41,8 +41,9 @@ func daemonTolerations(hostNetwork bool) []corev1.Toleration {
 	return out
 }
 
-// DaemonSet translates a DaemonSet into what each of its pods will be, admission's defaults included. Only the tolerations are those
-// of the template and of the DaemonSet controller: it asks no admission plugin before it decides whether a node gets a pod.
+// DaemonSet translates a DaemonSet to the pods that it creates, including admission defaults. The tolerations are only
+// those of the template and of the DaemonSet controller, which does not apply admission plugins when it decides whether
+// a node gets a pod.
 func (t *Translator) DaemonSet(d *appsv1.DaemonSet) *model.Daemon {
 	pod := &corev1.Pod{Spec: *d.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace, pod.Labels = d.Namespace, d.Spec.Template.Labels

@@ -17,8 +17,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Index holds the objects that say what volumes there are, and finds them by name and by StorageClass. It may be used
-// by several goroutines. The zero value is empty. Objects in it are never changed.
+// Index stores the objects that define volumes, and finds them by name and by StorageClass. It is safe for concurrent
+// use. The zero value is empty. Stored objects are never changed.
 type Index struct {
 	mu         sync.Mutex
 	claims     map[string]*corev1.PersistentVolumeClaim // by namespace/name
@@ -55,8 +55,8 @@ func NewIndex() *Index {
 	}
 }
 
-// SetClaim adds or changes a claim, or forgets it where x is nil. It returns the StorageClass in which another claim
-// may now find a volume that it did not find before, or no longer finds one; empty: none.
+// SetClaim adds, changes or (nil) removes a PersistentVolumeClaim. It returns the StorageClass in which other claims may
+// now find a volume that they did not find before, or no longer find one; empty: none.
 func (ix *Index) SetClaim(key string, x *corev1.PersistentVolumeClaim) (class string) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -84,8 +84,8 @@ func (ix *Index) claimChanged(x *corev1.PersistentVolumeClaim, key string, there
 	return class
 }
 
-// SetVolume adds or changes a PersistentVolume, or forgets it where x is nil. It returns the StorageClass in which
-// claims may now find another volume; empty: none.
+// SetVolume adds, changes or (nil) removes a PersistentVolume. It returns the StorageClass in which claims may now find
+// another volume; empty: none.
 func (ix *Index) SetVolume(name string, x *corev1.PersistentVolume) (class string) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -107,10 +107,10 @@ func (ix *Index) SetVolume(name string, x *corev1.PersistentVolume) (class strin
 	return class
 }
 
-// SetClass adds or changes a StorageClass, or forgets it where x is nil.
+// SetClass adds, changes or (nil) removes a StorageClass.
 func (ix *Index) SetClass(name string, x *storagev1.StorageClass) { setIn(ix, ix.classes, name, x) }
 
-// SetDriver adds or changes a CSIDriver, or forgets it where x is nil.
+// SetDriver adds, changes or (nil) removes a CSIDriver.
 func (ix *Index) SetDriver(name string, x *storagev1.CSIDriver) { setIn(ix, ix.drivers, name, x) }
 
 func setIn[T any](ix *Index, m map[string]*T, key string, x *T) {
@@ -123,8 +123,7 @@ func setIn[T any](ix *Index, m map[string]*T, key string, x *T) {
 	m[key] = x
 }
 
-// SetCapacity adds or changes a CSIStorageCapacity, or forgets it where x is nil. It returns the StorageClass that it
-// is about.
+// SetCapacity adds, changes or (nil) removes a CSIStorageCapacity. It returns its StorageClass.
 func (ix *Index) SetCapacity(key string, x *storagev1.CSIStorageCapacity) (class string) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -194,7 +193,7 @@ func sortedValues[T any](ix *Index, m map[string]*T) []*T {
 	return out
 }
 
-// Len returns how many objects there are.
+// Len returns the number of objects.
 func (ix *Index) Len() int {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()

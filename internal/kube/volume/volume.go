@@ -28,7 +28,7 @@ import (
 // translator turns in-tree volumes into those of the CSI drivers that have replaced the in-tree plugins.
 var translator = csitranslation.New()
 
-// ClaimName returns the name of the PersistentVolumeClaim behind a volume of a pod, empty if there is none.
+// ClaimName returns the name of the PersistentVolumeClaim of a pod's volume; empty: none.
 func ClaimName(p *corev1.Pod, v *corev1.Volume) string {
 	switch {
 	case v.PersistentVolumeClaim != nil:
@@ -39,8 +39,8 @@ func ClaimName(p *corev1.Pod, v *corev1.Volume) string {
 	return ""
 }
 
-// OfPod returns the volumes of a pod that say something about its node, sorted by claim. A pod without a name stands for all pods of a
-// template: each of them gets ephemeral volumes of its own.
+// OfPod returns the volumes of a pod that affect its node, sorted by claim. A pod without a name stands for all pods of
+// a template: each of them has its own ephemeral volumes.
 func OfPod(p *corev1.Pod, ix *Index) []model.Volume {
 	var out []model.Volume
 	for i := range p.Spec.Volumes {
@@ -274,7 +274,7 @@ func awaiting(out *model.Volume, claim *corev1.PersistentVolumeClaim, sc *storag
 	}
 }
 
-// Awaits reports whether a pod has a claim of a StorageClass that waits for its first pod.
+// Awaits reports whether a pod has a claim with a StorageClass that waits for its first consumer.
 func Awaits(p *corev1.Pod, class string, ix *Index) bool {
 	for i := range p.Spec.Volumes {
 		v := &p.Spec.Volumes[i]
@@ -293,7 +293,7 @@ func Awaits(p *corev1.Pod, class string, ix *Index) bool {
 	return false
 }
 
-// Attached translates a VolumeAttachment. It counts for a limit where its volume is a CSI one, as kube-scheduler has it.
+// Attached translates a VolumeAttachment. As in kube-scheduler, it counts toward a limit if its volume is a CSI volume.
 func Attached(x *storagev1.VolumeAttachment, ix *Index) model.Attachment {
 	out := model.Attachment{Name: x.Name}
 	if x.Spec.Source.PersistentVolumeName == nil {
@@ -312,13 +312,13 @@ func Attached(x *storagev1.VolumeAttachment, ix *Index) model.Attachment {
 	return out
 }
 
-// LooksUp reports whether other objects say something of a volume of a pod.
+// LooksUp reports whether other objects affect where a volume of a pod can be used.
 func LooksUp(p *corev1.Pod, v *corev1.Volume) bool {
 	return ClaimName(p, v) != "" || translator.IsInlineMigratable(v)
 }
 
-// OfNode returns the CSI drivers that are registered on a node, sorted and never nil, how many volumes of each it can attach, and
-// the in-tree plugins whose volumes its kubelet leaves to CSI drivers.
+// OfNode returns the CSI drivers registered on a node (sorted, never nil), the attach limit of each, and the in-tree
+// plugins whose volumes the kubelet migrates to CSI drivers.
 func OfNode(n *storagev1.CSINode) (drivers []string, limits map[string]int64, migrated []string) {
 	drivers = []string{}
 	for i := range n.Spec.Drivers {
@@ -340,8 +340,8 @@ func OfNode(n *storagev1.CSINode) (drivers []string, limits map[string]int64, mi
 	return drivers, limits, migrated
 }
 
-// Settle does to claims and volumes that no cluster has seen what the controller of volumes would: a claim that names a
-// volume which is there and free for it is bound, a volume that no claim has is available.
+// Settle applies the PersistentVolume controller to claims and volumes that no cluster has seen: it binds a claim to the
+// volume that it names, if it exists and is free, and makes unclaimed volumes available.
 func (ix *Index) Settle() {
 	for _, pv := range sortedValues(ix, ix.volumes) {
 		if pv.Status.Phase == "" && pv.Spec.ClaimRef == nil {
@@ -361,8 +361,7 @@ func (ix *Index) Settle() {
 	}
 }
 
-// DefaultCSINode marks, on a CSINode that no kubelet has written, the in-tree plugins whose volumes kubelets leave to the
-// drivers that it names.
+// DefaultCSINode marks the migrated in-tree plugins of the drivers on a CSINode that was not written by a kubelet.
 func DefaultCSINode(n *storagev1.CSINode) {
 	if _, ok := n.Annotations[corev1.MigratedPluginsAnnotationKey]; ok {
 		return

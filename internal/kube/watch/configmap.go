@@ -14,7 +14,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 )
 
-// ConfigMap watches one ConfigMap until the context ends. missing is called when it goes, and at the start if there is none.
+// ConfigMap watches one ConfigMap until the context ends. missing is called when it is deleted, and at the start if it
+// does not exist.
 func ConfigMap(ctx context.Context, c *client.Client, namespace, name string, set func(*corev1.ConfigMap), missing func()) {
 	there := false
 	var mu sync.Mutex

@@ -74,7 +74,7 @@ func (f *feed[T]) Delete(obj any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore: the first list, and one after a watch that could not be resumed.
+// Replace implements cache.ReflectorStore: the first list, and lists after a watch that could not be resumed.
 func (f *feed[T]) Replace(list []any, _ string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,10 +102,10 @@ func (f *feed[T]) Replace(list []any, _ string) error {
 	return nil
 }
 
-// Resync implements cache.ReflectorStore. Nothing here needs to be told twice.
+// Resync implements cache.ReflectorStore. It does nothing.
 func (f *feed[T]) Resync() error { return nil }
 
-// Transformer implements cache.TransformingStore: what nobody here reads is dropped before a list is held whole in memory.
+// Transformer implements cache.TransformingStore: unused fields are dropped before the whole list is in memory.
 func (f *feed[T]) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		client.Trim(obj)

@@ -19,7 +19,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
-// Headrooms are the Headrooms that Watch sees, and the workloads that they are for.
+// Headrooms are the watched Headrooms and their target workloads.
 type Headrooms struct {
 	c *client.Client
 	t *translate.Translator
@@ -44,10 +44,10 @@ func (w *watcher) followHeadrooms(ctx context.Context, wg *sync.WaitGroup) {
 		func(k string) { c.Seen.Headrooms.Delete(k); c.Seen.HeadroomChanged.Raise() })
 }
 
-// Changed returns a channel that has something to receive when a Headroom has come, has changed or has gone.
+// Changed returns a channel that receives a value after a Headroom was created, changed or deleted.
 func (x *Headrooms) Changed() <-chan struct{} { return x.c.Seen.HeadroomChanged.C() }
 
-// Scaled returns a channel that has something to receive when a ReplicaSet is to have another number of pods.
+// Scaled returns a channel that receives a value after the desired replicas of a ReplicaSet changed.
 func (x *Headrooms) Scaled() <-chan struct{} { return x.c.Seen.ReplicasChanged.C() }
 
 // List returns all Headrooms that are not being deleted, by namespace and name.
@@ -61,7 +61,7 @@ func (x *Headrooms) List() []headroom.Object {
 	return out
 }
 
-// ListHeadrooms reads the Headrooms of a namespace as they are; of all where it is empty.
+// ListHeadrooms reads the Headrooms of a namespace from the API server; all if it is empty.
 func ListHeadrooms(ctx context.Context, c *client.Client, namespace string) ([]dovetailv1alpha1.Headroom, error) {
 	var list dovetailv1alpha1.HeadroomList
 	err := c.Dovetail.Get().Namespace(namespace).Resource("headrooms").Do(ctx).Into(&list)
@@ -75,7 +75,7 @@ func ListHeadrooms(ctx context.Context, c *client.Client, namespace string) ([]d
 	return list.Items, nil
 }
 
-// ReadHeadrooms reads all Headrooms of a cluster and the workloads that they are for, by namespace and name.
+// ReadHeadrooms reads all Headrooms of a cluster and their target workloads, by namespace and name.
 func ReadHeadrooms(ctx context.Context, c *client.Client, t *translate.Translator) ([]headroom.Targeted, error) {
 	list, err := ListHeadrooms(ctx, c, "")
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Targets returns the workloads that a Headroom is for, by kind and name, as the API server has them now. The error is
-// a headroom.Problem where the spec is to blame.
+// Targets returns the current target workloads of a Headroom, by kind and name. The error is a headroom.Problem if the
+// spec is invalid.
 func (x *Headrooms) Targets(ctx context.Context, s *headroom.Spec) ([]headroom.Target, error) {
 	h, ok := x.c.Seen.Headrooms.Get(s.Key())
 	if !ok {

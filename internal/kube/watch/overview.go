@@ -29,7 +29,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/top"
 )
 
-// How often what can't be watched is asked for again, and how long each question may take.
+// Retry interval for kinds that cannot be watched, and timeout of each request.
 const (
 	pulseEvery    = 3 * time.Second // the API server's clock, which also tells that it answers
 	pulseLimit    = 4 * time.Second
@@ -40,7 +40,7 @@ const (
 	skewTolerated = 5 * time.Second  // clocks that differ by less are taken as equal: the API server says whole seconds
 )
 
-// EventSource is the component of our own events.
+// EventSource is the source component of Dovetail's events.
 const EventSource = "dovetail"
 
 // eventSources are the components whose events are decisions of an autoscaler.
@@ -49,8 +49,8 @@ var eventSources = map[string]string{EventSource: top.Dovetail, "karpenter": top
 // leaseHolders are the names of the leases by which autoscalers are known.
 var leaseHolders = map[string]string{"dovetail-leader": top.Dovetail, "karpenter-leader-election": top.Karpenter, "cluster-autoscaler": top.ClusterAutoscaler}
 
-// Overview hands every change to emit until the context ends. emit is called from several goroutines. It returns at once: what is
-// still being read, or can't be, the Board is told.
+// Overview passes every change to emit until the context ends. emit is called from several goroutines. Overview returns
+// at once: the Board receives which kinds are still being read or cannot be read.
 func Overview(ctx context.Context, c *client.Client, emit func(top.Change)) {
 	ctx = c.Logging(ctx)
 	o := &overview{c: c, emit: emit}
@@ -67,8 +67,8 @@ func Overview(ctx context.Context, c *client.Client, emit func(top.Change)) {
 	}()
 }
 
-// ReadOverview hands over all that there is once. It lists and does not watch. The error says why there is nothing to show: nodes can't be
-// listed. What else can't be read the Board is told.
+// ReadOverview passes all objects to emit once. It lists and does not watch. It returns an error if nodes cannot be
+// listed, since then there is nothing to show. The Board receives which other kinds cannot be read.
 func ReadOverview(ctx context.Context, c *client.Client, emit func(top.Change)) error {
 	ctx = c.Logging(ctx)
 	o := &overview{c: c, emit: emit}

@@ -95,7 +95,7 @@ func eachItem[T metav1.Object](list runtime.Object, each func(T)) error {
 	})
 }
 
-// Numbers of fields in runtime.Unknown, in any list of objects, and in ListMeta.
+// Field numbers in runtime.Unknown, in all list types, and in ListMeta.
 const (
 	unknownRaw   = 2
 	listMetadata = 1

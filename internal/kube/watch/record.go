@@ -17,25 +17,25 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 )
 
-// Recorder gets the objects of a cluster and their changes. For one object it is never called twice at once.
+// Recorder receives the objects of a cluster and their changes. Calls for the same object are never concurrent.
 type Recorder interface {
 	Set(apiVersion, kind, key string, x any)
 	Delete(kind, key string)
 }
 
-// Recordable is what can be recorded of a cluster.
+// Recordable are the kinds of a cluster that can be recorded.
 type Recordable struct {
-	Cluster string   // uid of Namespace kube-system; the address of the API server if that may not be read
-	Kinds   []string // that Follow follows
-	Missing []string // that the API server does not have
-	Denied  []string // that may not be listed and watched
+	Cluster string   // UID of Namespace kube-system; the address of the API server if it cannot be read
+	Kinds   []string // kinds followed by Follow
+	Missing []string // kinds that the API server does not have
+	Denied  []string // kinds without permission to list and watch
 
 	c     *client.Client
 	kinds []objectKind
 }
 
-// ReadRecordable asks which kinds an API server has and which of them may be recorded. Without nodes and pods there is nothing to
-// record, and that is an error.
+// ReadRecordable determines which kinds an API server has and which of them may be recorded. It returns an error if
+// nodes or pods may not.
 func ReadRecordable(ctx context.Context, c *client.Client) (*Recordable, error) {
 	out := &Recordable{c: c}
 	var err error
@@ -90,7 +90,7 @@ func readClusterID(ctx context.Context, c *client.Client) (string, error) {
 	return c.Address, nil
 }
 
-// Watched returns what a Recorder of Watch gets. Kinds that Watch does not watch are Denied.
+// Watched returns the kinds that a Recorder of Watch receives. Kinds that Watch does not watch are Denied.
 func Watched(ctx context.Context, c *client.Client) (*Recordable, error) {
 	out := &Recordable{c: c}
 	var err error
@@ -134,8 +134,8 @@ func recording[T metav1.Object](w *watcher, src source, set func(string, T), gon
 		}
 }
 
-// Follow hands all objects and every change of them to a Recorder, until the context ends. synced is closed when all that was there at
-// the start has been handed over. It watches, and makes no other request.
+// Follow passes all objects and every change to a Recorder, until the context ends. synced is closed after all initial
+// objects were passed. Its only requests are watches.
 func (r *Recordable) Follow(ctx context.Context, to Recorder) (synced <-chan struct{}) {
 	ctx = r.c.Logging(ctx)
 	w := &watcher{c: r.c}

@@ -24,18 +24,18 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/top"
 )
 
-// Survey is what a cluster has, as far as it may be read.
+// Survey is the readable state of a cluster.
 type Survey struct {
 	Denied      []Denied       // kinds that could not be listed, by group and resource
-	Autoscalers []LeasedScaler // node autoscalers that hold their lease, by name
-	Refusals    []top.Decision // warnings of node autoscalers, from their events
-	Writes      []Write        // writes of Dovetail that the API server refused, or accepted after it had refused them
-	Skew        time.Duration  // how far this machine's clock is ahead of the API server's; 0: by less than some seconds
+	Autoscalers []LeasedScaler // running node autoscalers with a lease, by name
+	Refusals    []top.Decision // warnings of node autoscalers, read from events
+	Writes      []Write        // writes of Dovetail that the API server refused, or accepted after a refusal
+	Skew        time.Duration  // how far the local clock is ahead of the API server; 0: less than a few seconds
 }
 
-// Write is what an event reports of a write of Dovetail.
+// Write is an event about a write of Dovetail.
 type Write struct {
-	Subject string // kind/NAME or kind/NAMESPACE/NAME of the object written
+	Subject string // kind/NAME or kind/NAMESPACE/NAME of the written object
 	At      time.Time
 	plan.WriteReport
 }
@@ -43,12 +43,12 @@ type Write struct {
 // Denied is a kind that could not be listed.
 type Denied struct{ Group, Resource, Why string }
 
-// LeasedScaler is a node autoscaler that is live.
+// LeasedScaler is a running node autoscaler.
 type LeasedScaler struct{ Name, Lease string }
 
-// ReadSurvey lists what an autoscaler looks at once and puts it into m; it watches nothing and writes nothing. A kind
-// that the API server does not have has no objects. One that may not be listed is in Survey.Denied and keeps nothing
-// else from being read, but without nodes or pods there is nothing to say, and that is an error.
+// ReadSurvey lists once the objects that affect an autoscaler and adds them to m. It neither watches nor writes. A kind
+// that the API server does not have has no objects. A kind that may not be listed is added to Survey.Denied, and the
+// others are still read, but without nodes or pods it returns an error.
 func ReadSurvey(ctx context.Context, c *client.Client, m *manifests.Set) (*Survey, error) {
 	ctx = c.Logging(ctx)
 	var mu sync.Mutex

@@ -26,8 +26,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// Read hands over all that a cluster has, once. It lists and does not watch, so it needs no right but to list; the first kind that
-// can't be listed ends it.
+// Read passes all objects of a cluster once. It lists and does not watch, so it needs only the right to list. It returns
+// an error at the first kind that cannot be listed.
 func Read(ctx context.Context, c *client.Client, t *translate.Translator, into *state.State) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -49,10 +49,10 @@ func Read(ctx context.Context, c *client.Client, t *translate.Translator, into *
 	}
 }
 
-// Watch hands every change of the cluster to emit, until the context ends. synced is closed when all that was there at the start
-// has been handed over. emit is called from several goroutines, and for one object never twice at once; it may block, which stops
-// the kind's watch until it returns. t looks up what the Client has seen. Watch must be called once a Client. A Recorder, unless nil, gets the
-// objects of the kinds of Watched, before emit does.
+// Watch passes every change of the cluster to emit until the context ends. synced is closed after all initial objects
+// were passed. emit is called from several goroutines, but never concurrently for the same object. It may block, which
+// stops the watch of the kind until it returns. t looks up objects that the Client has seen. Call Watch once per Client.
+// A Recorder, unless nil, receives the objects of the kinds of Watched before emit does.
 func Watch(ctx context.Context, c *client.Client, t *translate.Translator, emit func(state.Change), to Recorder) (synced <-chan struct{}, err error) {
 	return watch(ctx, c, t, nil, emit, to)
 }

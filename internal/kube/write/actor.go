@@ -14,9 +14,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
-// Actor carries out the actions of a plan. Each method does one action and answers the resource version that shows its effect, 0
-// where there is none to wait for. An error wraps one of plan's where one applies: ErrGone, ErrConflict, ErrBlocked, ErrInvalid;
-// any other means that the same call may work later. Methods may be called from several goroutines.
+// Actor executes the actions of a plan. Each method executes one action and returns the resource version that shows its
+// effect, 0 if there is none to wait for. Errors wrap ErrGone, ErrConflict, ErrBlocked or ErrInvalid of package plan if
+// one applies; after any other error the same call may succeed later. Methods are safe for concurrent use.
 type Actor struct {
 	c   *client.Client
 	t   *translate.Translator
@@ -25,8 +25,8 @@ type Actor struct {
 	events *recorder
 }
 
-// NewActor makes an Actor that uses what Watch has seen of the same Client and writes by the same translation. now dates the
-// conditions it writes.
+// NewActor returns an Actor that reads what Watch has seen of the same Client, and writes with the same translation. now
+// returns the time for the conditions that it writes.
 func NewActor(c *client.Client, t *translate.Translator, now func() time.Time) *Actor {
 	return &Actor{
 		c: c, t: t, now: now,

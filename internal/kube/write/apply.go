@@ -17,10 +17,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 )
 
-// Apply has a NodePool or a NodeGroupClass be as o says, by server-side apply in the name of a field manager; with
-// dryRun it is only tried. before is the object as it is, nil where there is none, and after as it is then, both without
-// status and what the API server notes of its own. A field that somebody else has set otherwise is an error that names
-// both.
+// Apply applies a NodePool or a NodeGroupClass with server-side apply as a field manager; with dryRun nothing is stored.
+// before is the stored object, nil if none, and after the result, both without status and server-set metadata. A field
+// owned by another manager with a different value is an error that names both.
 func Apply(ctx context.Context, c *client.Client, o map[string]any, manager string, dryRun bool) (before, after map[string]any, err error) {
 	u := unstructured.Unstructured{Object: o}
 	kind, name := u.GetKind(), u.GetName()
@@ -66,7 +65,7 @@ func written(o map[string]any) map[string]any {
 	return o
 }
 
-// DecodeObject returns the object that an answer of the API server holds, fields that are unknown here included.
+// DecodeObject decodes the object in a response of the API server, including unknown fields.
 func DecodeObject(answer []byte, err error) (map[string]any, error) {
 	if err != nil {
 		return nil, err

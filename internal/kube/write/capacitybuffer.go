@@ -19,7 +19,7 @@ func (a *Actor) bufferKind() kind[*bufferv1beta1.CapacityBuffer] {
 	}
 }
 
-// UpdateBuffer writes a CapacityBuffer's status.
+// UpdateBuffer writes the status of a CapacityBuffer.
 func (a *Actor) UpdateBuffer(ctx context.Context, u plan.UpdateBuffer) (uint64, error) {
 	k := a.bufferKind()
 	return k.edit(ctx, "update", u.Namespace+"/"+u.Buffer, u.UID, func(cur *bufferv1beta1.CapacityBuffer) (*bufferv1beta1.CapacityBuffer, error) {

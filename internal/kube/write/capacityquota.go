@@ -18,7 +18,7 @@ func (a *Actor) quotaKind() kind[*bufferv1beta1.CapacityQuota] {
 	}
 }
 
-// UpdateQuota writes a CapacityQuota's status.
+// UpdateQuota writes the status of a CapacityQuota.
 func (a *Actor) UpdateQuota(ctx context.Context, u plan.UpdateQuota) (uint64, error) {
 	k := a.quotaKind()
 	return k.edit(ctx, "update", u.Quota, u.UID, func(cur *bufferv1beta1.CapacityQuota) (*bufferv1beta1.CapacityQuota, error) {

@@ -24,7 +24,8 @@ func (a *Actor) claimKind() kind[*karpv1.NodeClaim] {
 	return kind[*karpv1.NodeClaim]{"nodeclaim", "nodeclaims", a.c.Karpenter, &a.c.Seen.Claims, func() *karpv1.NodeClaim { return &karpv1.NodeClaim{} }}
 }
 
-// CreateClaim makes a NodeClaim. One of that name that is there already is this one: its name says what it is for.
+// CreateClaim creates a NodeClaim. If one of the same name exists, it is the same NodeClaim, because names are derived
+// from the purpose.
 func (a *Actor) CreateClaim(ctx context.Context, c plan.CreateClaim) (uint64, error) {
 	claim, err := a.t.ClaimObject(c)
 	if err != nil {
@@ -45,7 +46,7 @@ func (a *Actor) CreateClaim(ctx context.Context, c plan.CreateClaim) (uint64, er
 	return translate.ResourceVersion(out.ResourceVersion), nil
 }
 
-// Claimed reports whether a machine is a NodeClaim's, as the API server knows it now, whatever the watch has shown.
+// Claimed reports whether a machine belongs to a NodeClaim, read from the API server and not from the watch.
 func (a *Actor) Claimed(ctx context.Context, m plan.Terminate) (bool, error) {
 	is := func(c *karpv1.NodeClaim) bool {
 		return c.Status.ProviderID == m.ProviderID || c.Annotations[model.AnnotationAdopt] == m.ProviderID || c.Status.ProviderID == "" && string(c.UID) == m.OfUID
@@ -64,13 +65,13 @@ func (a *Actor) Claimed(ctx context.Context, m plan.Terminate) (bool, error) {
 	return slices.ContainsFunc(all.Items, func(c karpv1.NodeClaim) bool { return is(&c) }), nil
 }
 
-// DeleteClaim asks for a claim's end; its finalizer holds it until its machine is gone.
+// DeleteClaim requests the deletion of a NodeClaim. Its finalizer keeps it until its machine is terminated.
 func (a *Actor) DeleteClaim(ctx context.Context, d plan.DeleteClaim) (uint64, error) {
 	err := a.c.Karpenter.Delete().Resource("nodeclaims").Name(d.Claim).Body(deleteOptions(d.UID, nil)).Do(ctx).Error()
 	return 0, classify(err, "delete", "nodeclaim", d.Claim)
 }
 
-// UpdateClaim changes a claim's metadata and its status, in at most two calls: none for what is so already.
+// UpdateClaim changes the metadata and the status of a NodeClaim, in at most two requests: none if nothing differs.
 func (a *Actor) UpdateClaim(ctx context.Context, u plan.UpdateClaim) (uint64, error) {
 	k := a.claimKind()
 	return k.edit(ctx, "update", u.Claim, u.UID, func(cur *karpv1.NodeClaim) (*karpv1.NodeClaim, error) {

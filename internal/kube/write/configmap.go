@@ -37,7 +37,7 @@ func putConfigMap(ctx context.Context, c *client.Client, there bool, next *corev
 	return &written, err
 }
 
-// AnswerOf is what the API server has answered to a write, as people are told of it.
+// AnswerOf returns the response of the API server to a write, for events and metrics.
 func AnswerOf(w client.Written) plan.WriteAnswer {
 	return plan.WriteAnswer{Namespace: w.Namespace, Name: w.Name, UID: w.UID, Err: classify(w.Err, "write", w.Kind, model.PodKey(w.Namespace, w.Name))}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// WriteDeletionCost sets the deletion cost of a pod, or removes ours. It is applied by the server, so that a value that somebody else has set is not
-// touched: plan.ErrConflict.
+// WriteDeletionCost sets the deletion cost of a pod, or removes Dovetail's. It uses server-side apply, so a value set by
+// another manager is kept: plan.ErrConflict.
 func (a *Actor) WriteDeletionCost(ctx context.Context, w deletioncost.Write) error {
 	meta := map[string]any{"name": w.Pod, "namespace": w.Namespace, "uid": w.UID}
 	if w.Cost != "" {

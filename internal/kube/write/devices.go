@@ -19,7 +19,8 @@ const devicesEvery = 10 * time.Second
 // recallLimit is how long reading what was learned may take.
 const recallLimit = 10 * time.Second
 
-// RecallDevices has instance types get the devices that an earlier process has learned, before anything is decided. Devices tries again what fails.
+// RecallDevices restores the devices of instance types recorded by an earlier process, before the first decision.
+// Devices retries if it fails.
 func RecallDevices(ctx context.Context, c *client.Client, kept *Kept, t *translate.Translator, emit func(state.Change)) error {
 	d := c.Seen.Devices
 	if d == nil {
@@ -38,7 +39,7 @@ func RecallDevices(ctx context.Context, c *client.Client, kept *Kept, t *transla
 	return nil
 }
 
-// Devices recalls what was learned of the devices of instance types, and keeps what is learned from then on, until the context ends.
+// Devices restores the recorded devices of instance types, and stores new records until the context ends.
 func Devices(ctx context.Context, c *client.Client, kept *Kept, log *slog.Logger) {
 	d := c.Seen.Devices
 	if d == nil {

@@ -22,16 +22,17 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
-// Discovery is which node groups become NodePools by themselves.
+// Discovery configures which node groups get NodePools automatically.
 type Discovery struct {
-	Find     func(context.Context) ([]translate.NodeGroup, error) // those that there are now
+	Find     func(context.Context) ([]translate.NodeGroup, error) // returns the current node groups
 	Settings translate.GroupSettings
-	Every    time.Duration // how often they are looked for
+	Every    time.Duration // discovery interval
 	Log      *slog.Logger
 
-	// Priorities is the namespace of the ConfigMap by which the expander priority ranks groups; empty: none is read, and weights are the user's.
+	// Priorities is the namespace of the ConfigMap with which the expander priority ranks groups; empty: none is read,
+	// and users set weights.
 	Priorities string
-	// Tell informs people of an object, as an Actor's Event does. Needed where Priorities is set.
+	// Tell reports an event about an object, like Event of Actor. Required if Priorities is set.
 	Tell func(kind, namespace, name, uid string, warn bool, reason, message string)
 
 	c      *client.Client
@@ -42,9 +43,9 @@ type Discovery struct {
 	warned map[string]string // what was last said of an object, so that it is said once
 }
 
-// NodeGroups keeps for each node group that is found a NodePool and a NodeGroupClass, until the context ends. It works on what Watch
-// sees. Those of a group that is not found any more are let go: nothing is bought for the pool and nothing of it moved, its machines
-// stay as they are, and when the last of them has gone for a reason of its own, pool and class go too.
+// NodeGroups maintains a NodePool and a NodeGroupClass for each discovered node group, until the context ends. It uses
+// objects seen by Watch. If a group is no longer discovered, nothing is launched for its NodePool and none of its nodes
+// is disrupted; the NodePool and the class are deleted after its last machine is gone.
 func NodeGroups(ctx context.Context, c *client.Client, d *Discovery) error {
 	d.c = c
 	d.warned, d.said = map[string]string{}, map[string]string{}

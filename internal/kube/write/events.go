@@ -65,13 +65,13 @@ type recorder struct {
 	bound    time.Time    // when the last one was answered
 }
 
-// Event tells the people who watch an object what happened to it. kind is that of an object that
-// Dovetail writes, or Headroom; warn marks what needs attention. Equal events are written once in two minutes.
+// Event records an event of an object. kind is a kind that Dovetail writes, or Headroom; warn makes it a warning. Equal
+// events are written once in two minutes.
 func (a *Actor) Event(kind, namespace, name, uid string, warn bool, reason, message string) {
 	a.events.tell(kind, namespace, name, uid, warn, reason, message, nil)
 }
 
-// WriteReported writes the event of a WriteReport, with its annotations.
+// WriteReported records the event of a WriteReport, with its annotations.
 func (a *Actor) WriteReported(kind, namespace, name, uid string, w plan.WriteReport) {
 	a.events.tell(kind, namespace, name, uid, w.Refusal != "", w.Reason(), w.Text(), w.Annotations())
 }

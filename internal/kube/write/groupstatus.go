@@ -17,23 +17,23 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 )
 
-// StatusConfigMap is where Cluster Autoscaler writes its status where nothing else is said.
+// StatusConfigMap is the default name of Cluster Autoscaler's status ConfigMap.
 const StatusConfigMap = "cluster-autoscaler-status"
 
-// Entry and annotation of that ConfigMap, as Cluster Autoscaler has them.
+// Key and annotation of the ConfigMap, as in Cluster Autoscaler.
 const (
 	statusKey             = "status"
 	annotationLastUpdated = "cluster-autoscaler.kubernetes.io/last-updated"
 )
 
-// GroupStatus writes the status of node groups into the ConfigMap that those read who read Cluster Autoscaler's.
+// GroupStatus writes the status of node groups to a ConfigMap in Cluster Autoscaler's format.
 type GroupStatus struct {
 	client          *client.Client
 	namespace, name string
 	uid             atomic.Pointer[string] // of the ConfigMap as it was written last
 }
 
-// NewGroupStatus writes into a ConfigMap, which it makes where there is none.
+// NewGroupStatus returns a GroupStatus that writes to a ConfigMap. It creates the ConfigMap if missing.
 func NewGroupStatus(c *client.Client, namespace, name string) *GroupStatus {
 	return &GroupStatus{client: c, namespace: namespace, name: name}
 }
@@ -46,7 +46,7 @@ func (g *GroupStatus) StatusObject() (namespace, name, uid string) {
 	return g.namespace, g.name, uid
 }
 
-// StoreGroupStatus writes a status. Labels, annotations and entries of others stay.
+// StoreGroupStatus writes a status. Labels, annotations and keys of other writers are kept.
 func (g *GroupStatus) StoreGroupStatus(ctx context.Context, s *groupstatus.Status) error {
 	text, err := yaml.Marshal(s)
 	if err != nil {

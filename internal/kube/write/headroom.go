@@ -28,7 +28,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Headrooms adds to the Headrooms that Watch sees the power to write the CapacityBuffers that they own, and their status.
+// Headrooms are the watched Headrooms, with methods that write their CapacityBuffers and their status.
 type Headrooms struct {
 	*watch.Headrooms
 	c       *client.Client
@@ -36,7 +36,7 @@ type Headrooms struct {
 	counted map[string]time.Time // by namespace/name: when the counters of a status were last written
 }
 
-// NewHeadrooms returns the Headrooms of a cluster. Only one goroutine may use them.
+// NewHeadrooms returns the Headrooms of a cluster. It is not safe for concurrent use.
 func NewHeadrooms(c *client.Client, t *translate.Translator, now func() time.Time) *Headrooms {
 	return &Headrooms{Headrooms: watch.NewHeadrooms(c, t), c: c, now: now, counted: map[string]time.Time{}}
 }
@@ -46,8 +46,8 @@ func buffersPath(namespace string) string {
 	return "/apis/" + bufferv1beta1.GroupVersion.String() + "/namespaces/" + namespace + "/capacitybuffers"
 }
 
-// WriteBuffers has exactly those CapacityBuffers for a Headroom that hold the room of holds: none for a workload of
-// which nothing is held. Done twice it is done once: names follow from the Headroom and the workload.
+// WriteBuffers creates, changes and deletes the CapacityBuffers of a Headroom so that they match holds: none for a
+// workload without held capacity. It is idempotent, because names are derived from the Headroom and the workload.
 func (x *Headrooms) WriteBuffers(ctx context.Context, s *headroom.Spec, holds []headroom.Hold) error {
 	raw, err := x.c.Dovetail.Get().AbsPath(buffersPath(s.Namespace)).Param("labelSelector", dovetailv1alpha1.LabelHeadroom+"="+headroomLabel(s.Name)).Do(ctx).Raw()
 	if apierrors.IsNotFound(err) {

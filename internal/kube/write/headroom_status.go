@@ -21,8 +21,8 @@ import (
 // countEvery is how often the counters and the forecast of a status are written when nothing else of it has changed.
 const countEvery = 5 * time.Minute
 
-// WriteStatus writes what there is to say of a Headroom, where it differs from what is there; of counters and forecasts
-// alone not more often than every five minutes.
+// WriteStatus writes the status of a Headroom if it differs from the stored one. If only counters and forecasts differ,
+// it writes at most every five minutes.
 func (x *Headrooms) WriteStatus(ctx context.Context, s *headroom.Status) error {
 	cur, ok := x.c.Seen.Headrooms.Get(s.Spec.Key())
 	if !ok || string(cur.UID) != s.Spec.UID {

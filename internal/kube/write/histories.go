@@ -16,10 +16,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 )
 
-// Histories keeps what outlives the process in numbered ConfigMaps of one namespace, as binaryData: histories of demand
-// in dovetail-demand-0 and so on with an entry a workload, past decisions in dovetail-history-0 and so on, the account of
-// savings in dovetail-savings-0 and -1. It writes only over what it has read or written itself: of two leaders, one that
-// does not know yet that it has lost its lease, the second to write fails.
+// Histories stores state that outlives the process in numbered ConfigMaps of one namespace, as binaryData: demand
+// histories in dovetail-demand-0 and following with one key per workload, past decisions in dovetail-history-0 and
+// following, the savings account in dovetail-savings-0 and -1. It overwrites only what it has read or written itself: if
+// a former leader still writes after losing its lease, the second write fails.
 type Histories struct {
 	client    *client.Client
 	namespace string
@@ -29,24 +29,24 @@ type Histories struct {
 	versions map[int]string // resourceVersion by number, as it was read or written last; empty: there was none
 }
 
-// NewHistories returns the histories of demand kept in a namespace.
+// NewHistories returns the demand histories stored in a namespace.
 func NewHistories(c *client.Client, namespace string) *Histories {
 	return &Histories{client: c, namespace: namespace, prefix: "dovetail-demand-", versions: map[int]string{}}
 }
 
-// NewDecisions returns the past decisions kept in a namespace.
+// NewDecisions returns the past decisions stored in a namespace.
 func NewDecisions(c *client.Client, namespace string) *Histories {
 	return &Histories{client: c, namespace: namespace, prefix: "dovetail-history-", versions: map[int]string{}}
 }
 
-// NewSavings returns the account of savings kept in a namespace.
+// NewSavings returns the savings account stored in a namespace.
 func NewSavings(c *client.Client, namespace string) *Histories {
 	return &Histories{client: c, namespace: namespace, prefix: "dovetail-savings-", versions: map[int]string{}}
 }
 
 func (h *Histories) name(shard int) string { return h.prefix + strconv.Itoa(shard) }
 
-// LoadHistories returns the entries of a ConfigMap, nil where there is none.
+// LoadHistories returns the entries of a ConfigMap, nil if it does not exist.
 func (h *Histories) LoadHistories(ctx context.Context, shard int) (map[string][]byte, error) {
 	have, err := getConfigMap(ctx, h.client, h.namespace, h.name(shard))
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -62,8 +62,8 @@ func (h *Histories) LoadHistories(ctx context.Context, shard int) (map[string][]
 	return have.BinaryData, nil
 }
 
-// StoreHistories replaces the entries of a ConfigMap. It fails where the ConfigMap has been written, made or deleted by
-// somebody else since it was loaded or stored here.
+// StoreHistories replaces the entries of a ConfigMap. It returns an error if another writer has changed, created or
+// deleted the ConfigMap since it was loaded or stored here.
 func (h *Histories) StoreHistories(ctx context.Context, shard int, entries map[string][]byte) error {
 	h.mu.Lock()
 	version := h.versions[shard]

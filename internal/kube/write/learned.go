@@ -16,19 +16,19 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 )
 
-// Kept is one entry of the ConfigMap in which the controller keeps what outlives it: the one that the chart's Role allows, in its own
-// namespace.
+// Kept is one key of the ConfigMap in which the controller stores its state: the ConfigMap that the chart's Role allows,
+// in the namespace of the controller.
 type Kept struct {
 	client               *client.Client
 	namespace, name, key string
 }
 
-// NewKept keeps a text under a key.
+// NewKept returns a Kept that stores a text under a key.
 func NewKept(c *client.Client, namespace, key string) *Kept {
 	return &Kept{client: c, namespace: namespace, name: "dovetail-learned", key: key}
 }
 
-// Load reads the text; empty where there is none.
+// Load returns the text; empty if there is none.
 func (k *Kept) Load(ctx context.Context) (string, error) {
 	have, err := k.get(ctx)
 	if err != nil || have == nil {
@@ -48,13 +48,13 @@ func (k *Kept) get(ctx context.Context) (*corev1.ConfigMap, error) {
 	return out, nil
 }
 
-// Store writes the text, and leaves other entries as they are. Only the leader does.
+// Store writes the text, and keeps other keys. Only the leader may call it.
 func (k *Kept) Store(ctx context.Context, text string) error {
 	_, err := k.write(ctx, text, func(string) bool { return true })
 	return err
 }
 
-// Swap writes the text if it still is old, and reports whether it was. Other entries are left as they are.
+// Swap writes the text if the stored text is old, and reports whether it was. Other keys are kept.
 func (k *Kept) Swap(ctx context.Context, old, text string) (bool, error) {
 	return k.write(ctx, text, func(have string) bool { return have == old })
 }
@@ -89,10 +89,10 @@ func (k *Kept) write(ctx context.Context, text string, right func(have string) b
 	}
 }
 
-// Figures keeps figures by name.
+// Figures stores numbers by name.
 type Figures struct{ Kept *Kept }
 
-// Load reads the figures; none where there are none.
+// Load returns the numbers; nil if there are none.
 func (f Figures) Load(ctx context.Context) (map[string]int64, error) {
 	text, err := f.Kept.Load(ctx)
 	if err != nil || text == "" {
@@ -105,7 +105,7 @@ func (f Figures) Load(ctx context.Context) (map[string]int64, error) {
 	return out, nil
 }
 
-// Store writes the figures.
+// Store writes the numbers.
 func (f Figures) Store(ctx context.Context, figures map[string]int64) error {
 	text, err := json.Marshal(figures)
 	if err != nil {

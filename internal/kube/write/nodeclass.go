@@ -23,7 +23,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// UpdateNodeClass writes a node class's status, or its finalizer.
+// UpdateNodeClass writes the status or the finalizer of a node class.
 func (a *Actor) UpdateNodeClass(ctx context.Context, u plan.UpdateNodeClass) (uint64, error) {
 	switch [2]string{u.Group, u.Kind} {
 	case [2]string{kwokv1alpha1.Group, kwokv1alpha1.KindKWOKNodeClass}:

@@ -18,7 +18,7 @@ func (a *Actor) overlayKind() kind[*karpv1alpha1.NodeOverlay] {
 	}
 }
 
-// UpdateNodeOverlay writes a NodeOverlay's conditions.
+// UpdateNodeOverlay writes the conditions of a NodeOverlay.
 func (a *Actor) UpdateNodeOverlay(ctx context.Context, u plan.UpdateNodeOverlay) (uint64, error) {
 	k := a.overlayKind()
 	return k.edit(ctx, "update", u.Overlay, u.UID, func(cur *karpv1alpha1.NodeOverlay) (*karpv1alpha1.NodeOverlay, error) {

@@ -27,8 +27,8 @@ func (a *Actor) DeleteNode(ctx context.Context, d plan.DeleteNode) (uint64, erro
 	return 0, classify(err, "delete", "node", d.Node)
 }
 
-// UpdateNode changes a node in one patch, all or nothing. Lists are tested to be as they were when the patch was made, so that no
-// other writer's taint, finalizer or owner is lost.
+// UpdateNode changes a node in one atomic patch. The patch tests that lists are unchanged since it was made, so that no
+// taint, finalizer or owner of another writer is lost.
 func (a *Actor) UpdateNode(ctx context.Context, u plan.UpdateNode) (uint64, error) {
 	k := a.nodeKind()
 	return k.edit(ctx, "update", u.Node, u.UID, func(cur *corev1.Node) (*corev1.Node, error) {

@@ -12,13 +12,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 )
 
-// MachineNodes finds Nodes by the ids of their machines.
+// MachineNodes finds Nodes by provider ID.
 type MachineNodes struct{ c *client.Client }
 
-// NewMachineNodes returns the Nodes of a cluster.
+// NewMachineNodes returns the MachineNodes of a cluster.
 func NewMachineNodes(c *client.Client) *MachineNodes { return &MachineNodes{c} }
 
-// NodesOf returns the Nodes whose machines have these provider ids, by id.
+// NodesOf returns the Nodes with these provider IDs, by provider ID.
 func (x *MachineNodes) NodesOf(ctx context.Context, providerIDs []string) (map[string]*corev1.Node, error) {
 	wanted := make(map[string]bool, len(providerIDs))
 	for _, id := range providerIDs {

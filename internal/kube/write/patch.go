@@ -27,7 +27,7 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// MarshalJSON keeps the value null of a test that something is absent.
+// MarshalJSON keeps the value null of a test for an absent value.
 func (o operation) MarshalJSON() ([]byte, error) {
 	type full struct {
 		Op    string `json:"op"`

@@ -23,8 +23,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Bind binds a pod to a node. A pod that is bound already, is being deleted or has scheduling gates answers ErrConflict: whoever asked looks
-// at it again. The event that people look for is written later, when no pod is being bound.
+// Bind binds a pod to a node. It returns ErrConflict if the pod is already bound, is being deleted or has scheduling
+// gates. The event is written later, when no pod is being bound.
 func (a *Actor) Bind(ctx context.Context, b plan.Bind) (uint64, error) {
 	body := &corev1.Binding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Binding"},
@@ -41,7 +41,7 @@ func (a *Actor) Bind(ctx context.Context, b plan.Bind) (uint64, error) {
 	return 0, nil
 }
 
-// Tolerate adds to a pod the toleration of a claim's reservation. Nothing else of the pod is touched.
+// Tolerate adds the toleration of a NodeClaim's reservation to a pod, and changes nothing else.
 func (a *Actor) Tolerate(ctx context.Context, t plan.Tolerate) (uint64, error) {
 	name := model.PodKey(t.Namespace, t.Pod)
 	toleration := corev1.Toleration{Key: model.TaintReserved, Operator: corev1.TolerationOpEqual, Value: t.Claim, Effect: corev1.TaintEffectNoSchedule}
@@ -78,8 +78,8 @@ func (a *Actor) Tolerate(ctx context.Context, t plan.Tolerate) (uint64, error) {
 // partialMetadata asks for an answer without spec and status.
 const partialMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// Evict asks the eviction API to remove a pod. A PodDisruptionBudget in the way is ErrBlocked with the budget's own words, and so is whoever
-// else refuses it: an admission webhook may do so until it has prepared the pod's end.
+// Evict evicts a pod with the eviction API. It returns ErrBlocked with the message if a PodDisruptionBudget or an
+// admission webhook refuses, as a webhook may until it has prepared the deletion of the pod.
 func (a *Actor) Evict(ctx context.Context, e plan.Evict) (uint64, error) {
 	name := model.PodKey(e.Namespace, e.Pod)
 	body := &policyv1.Eviction{
@@ -123,8 +123,8 @@ func blockedBy(err error) string {
 	return err.Error()
 }
 
-// Restart has a Deployment make its pods anew, by the annotation that kubectl uses. One that has been restarted since, by whomever, is left
-// alone: its pods come anew in any case.
+// Restart restarts a Deployment with the annotation that kubectl uses. If it has been restarted since the decision,
+// nothing is changed.
 func (a *Actor) Restart(ctx context.Context, r plan.Restart) (uint64, error) {
 	name := r.Namespace + "/" + r.Deployment
 	var cur appsv1.Deployment
@@ -148,8 +148,8 @@ func (a *Actor) Restart(ctx context.Context, r plan.Restart) (uint64, error) {
 		"restart", "deployment", name)
 }
 
-// DeletePod deletes a pod, PodDisruptionBudgets or not. The grace period is at least a second: none at all would take the pod off
-// the API server while its containers may still run.
+// DeletePod deletes a pod regardless of PodDisruptionBudgets. The grace period is at least one second: 0 would remove
+// the pod from the API server while its containers may still run.
 func (a *Actor) DeletePod(ctx context.Context, d plan.DeletePod) (uint64, error) {
 	grace := max(1, int64((d.Grace+time.Second-1)/time.Second))
 	err := a.c.Core.Delete().Namespace(d.Namespace).Resource("pods").Name(d.Pod).Body(deleteOptions(d.UID, &grace)).Do(ctx).Error()

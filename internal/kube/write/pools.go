@@ -19,7 +19,7 @@ func (a *Actor) poolKind() kind[*karpv1.NodePool] {
 	return kind[*karpv1.NodePool]{"nodepool", "nodepools", a.c.Karpenter, &a.c.Seen.Pools, func() *karpv1.NodePool { return &karpv1.NodePool{} }}
 }
 
-// UpdatePool writes a pool's status and its hash annotations.
+// UpdatePool writes the status and the hash annotations of a NodePool.
 func (a *Actor) UpdatePool(ctx context.Context, u plan.UpdatePool) (uint64, error) {
 	k := a.poolKind()
 	return k.edit(ctx, "update", u.Pool, u.UID, func(cur *karpv1.NodePool) (*karpv1.NodePool, error) {

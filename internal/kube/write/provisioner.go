@@ -31,8 +31,8 @@ type provisionerSync struct {
 	log      *slog.Logger
 }
 
-// Provisioners keeps for each Provisioner a NodePool that it owns, and on AWS for each AWSNodeTemplate an EC2NodeClass, until the
-// context ends. It works on what Watch sees.
+// Provisioners maintains a NodePool for each Provisioner, which owns it, and on AWS an EC2NodeClass for each
+// AWSNodeTemplate, until the context ends. It uses objects seen by Watch.
 func Provisioners(ctx context.Context, c *client.Client, defaults translate.ProvisionerDefaults, log *slog.Logger) error {
 	s := &provisionerSync{c: c, defaults: defaults, log: log}
 	wait := client.Backoff(100*time.Millisecond, 10*time.Second)

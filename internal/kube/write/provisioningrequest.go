@@ -18,7 +18,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// UpdateRequest writes a ProvisioningRequest's status: conditions, and when it is tried again.
+// UpdateRequest writes the status of a ProvisioningRequest: conditions, and the time of the next retry.
 func (a *Actor) UpdateRequest(ctx context.Context, u plan.UpdateRequest) (uint64, error) {
 	k := kind[*unstructured.Unstructured]{
 		"provisioningrequest", "provisioningrequests", a.c.Requests, &a.c.Seen.Requests, func() *unstructured.Unstructured { return &unstructured.Unstructured{} },

@@ -15,13 +15,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 )
 
-// Simulated are the nodes that kwok plays.
+// Simulated are the nodes simulated by kwok.
 type Simulated struct{ c *client.Client }
 
-// NewSimulated returns the nodes that kwok plays in a cluster.
+// NewSimulated returns the nodes simulated by kwok in a cluster.
 func NewSimulated(c *client.Client) *Simulated { return &Simulated{c} }
 
-// SimulatedNodes returns when each node that kwok plays was made, by provider id.
+// SimulatedNodes returns the creation time of each simulated node, by provider ID.
 func (x *Simulated) SimulatedNodes(ctx context.Context) (map[string]time.Time, error) {
 	var list corev1.NodeList
 	// From the server's cache, like the watch beside it.
@@ -38,7 +38,7 @@ func (x *Simulated) SimulatedNodes(ctx context.Context) (map[string]time.Time, e
 	return out, nil
 }
 
-// DeleteSimulatedNode deletes a node; one that is gone is no error.
+// DeleteSimulatedNode deletes a node. A missing node is not an error.
 func (x *Simulated) DeleteSimulatedNode(ctx context.Context, name string) error {
 	err := x.c.Core.Delete().Resource("nodes").Name(name).Do(ctx).Error()
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -22,7 +22,7 @@ type lowerBound struct {
 	prove func(*bounder) int64
 }
 
-// LowerBounds are tried in this order, the quick before the slow; the highest stands, of equals the first.
+// LowerBounds are tried in this order, fast before slow. The highest is used, the first of equal ones.
 var LowerBounds = []lowerBound{
 	{"resource prices", "one price for each resource: what machines hold is worth no more than they cost", "lp",
 		nil, (*bounder).boundByResourcePrices},
@@ -42,13 +42,14 @@ var LowerBounds = []lowerBound{
 		(*bounder).isFarFromBound, (*bounder).boundBesideFreeCapacity},
 }
 
-// CompleteCost completes the price of the plan with the highest lower bound on that of any plan for the same pods.
+// CompleteCost sets the lower bound in the cost of a plan: the highest lower bound on the cost of any plan for the same
+// pods.
 //
-// The certificate: resource prices under which no machine that the demand may go to is worth more than it costs. What
-// a machine holds is then worth at most its price, so the pods are worth at most what their machines cost, less what
-// free capacity is worth. A pod belongs to the first level of weight that offers it a machine, as the weight rule has
-// it. Where limits bind that rule may drive it further down, and where pods of several weights are bought for some
-// may find room on the others' machines: the levels are priced together.
+// The certificate are resource prices at which the resources of each machine that the demand may use are worth at most
+// its price. Then the pods are worth at most the cost of their machines minus the value of free capacity. A pod belongs
+// to the first weight level that offers it a machine, according to the weight rule. If limits bind, the rule may move it
+// to a lower level, and if pods of several weights need machines, some may fit on machines of the others: then the
+// levels are priced together.
 func CompleteCost(s *pack.Planner, cost *plan.Cost) {
 	cost.ProvenBy = "lp"
 	if cost.NewMicroPerHour == 0 {
@@ -67,7 +68,7 @@ func CompleteCost(s *pack.Planner, cost *plan.Cost) {
 	}
 }
 
-// NewBounder groups what the plan places, and prices resources for each group.
+// NewBounder groups the pods that the plan places, and computes resource prices for each group.
 func NewBounder(s *pack.Planner) *bounder {
 	b := &bounder{Compiled: s.Compiled, plan: s}
 	b.Groups = b.GroupClasses()

@@ -46,11 +46,11 @@ func (s *bounder) boundByColumns() int64 {
 	return max(0, s.lessFreeCapacity(by)-saved) >> problem.DualShift
 }
 
-// CertifyDuals makes a lower bound of what each pod of each class is said to be worth (micro-dollars << DualShift).
-// No machine can be filled with more than PatternCeiling says; scaled down until that is at most its price, for every
-// machine, the duals are a certificate in the way of Farley: what the pods are worth together, no plan can undercut.
-// Everything is integer and rounded against the bound. stocked is what machines of limited quantity could save, in
-// the same unit.
+// CertifyDuals computes a lower bound from the value of one pod of each class (micro-dollars << DualShift). No pattern
+// of a machine is worth more than its PatternCeiling; scaled down until that is at most the price, for every machine,
+// the duals are a certificate (Farley's bound): no plan costs less than the total value of the pods. All arithmetic is
+// in integers and rounded against the bound. stocked is the maximum saving by machines of limited quantity, in the same
+// unit.
 func (s *bounder) CertifyDuals(l problem.Level, classes []*problem.Class, worth []int64) (scaled []int64, stocked int64) {
 	groups := pack.GroupEquivalentClasses(classes, worth)
 	firsts := make([]*problem.Class, len(groups))

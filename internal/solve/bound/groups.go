@@ -16,7 +16,7 @@ type bounder struct {
 	plan *pack.Planner
 
 	boundClasses []*problem.Class       // what is counted: classes, and co-located groups as one pod each
-	Groups       []*boundGroup          // their bounds add up
+	Groups       []*boundGroup          // the total bound is the sum of their bounds
 	useful       []int                  // existing nodes that could hold some pod of the demand
 	prices       [problem.MaxDims]int64 // of resources, the highest of any group's, micro-dollars << PriceShift
 }
@@ -24,18 +24,18 @@ type bounder struct {
 // boundGroup is classes, and the sizes and prices of the machines that they may go to. Groups have no offer in
 // common, so that their bounds add up.
 type boundGroup struct {
-	Sizes []problem.Vec            // of machines
-	Cost  []int64                  // by size: the least price, micro-dollars an hour
-	Total [problem.MaxDims]float64 // of what the pods ask for, less free capacity where it is the only group
-	Sum   problem.Vec              // of what the pods ask for
+	Sizes []problem.Vec            // sizes of machines
+	Cost  []int64                  // by size: the lowest price in micro-dollars per hour
+	Total [problem.MaxDims]float64 // total requests of the pods, minus free capacity if it is the only group
+	Sum   problem.Vec              // total requests of the pods
 	Level problem.Level
 
 	Classes []*problem.Class
 	prices  [problem.MaxDims]int64 // of resources, micro-dollars << PriceShift
 }
 
-// GroupClasses parts what the plan places into groups: by level, where the weight rule decides the level of each
-// class, and by offers.
+// GroupClasses divides the pods that the plan places into groups: by level if the weight rule determines the level of
+// each class, and by offers.
 func (s *bounder) GroupClasses() (groups []*boundGroup) {
 	s.boundClasses = s.classesToBound()
 	joined := len(s.Catalog.Levels) < 2

@@ -13,8 +13,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// Class says why pods of a class that the plan left out could not be placed: for each pool the first check that
-// fails, the nearest miss first. There is at least one reason.
+// Class returns why pods of a class that the plan left out could not be placed: for each pool the first failed check,
+// nearest miss first. There is at least one reason.
 func (s *Explainer) Class(c *problem.Class) []plan.Reason {
 	if c.Spec.Daemon {
 		return []plan.Reason{{Code: plan.NotSchedulable, Detail: plan.OfNotSchedulable{Because: plan.IsDaemon}}}

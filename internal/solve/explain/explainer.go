@@ -11,7 +11,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// Explainer knows why a plan left pods out.
+// Explainer determines why a plan left pods out.
 type Explainer struct {
 	topology.Compiled
 	plan      *pack.Planner

@@ -13,9 +13,9 @@ type Item struct {
 
 // Column is a pattern of one machine in a CoveringProgram.
 type Column struct {
-	Machine   int // its number in CoveringProgram.Cost; -1: free capacity, which costs nothing
+	Machine   int // index in CoveringProgram.Cost; -1: free capacity, which costs nothing
 	Items     []Item
-	Fractions []float64 // by item: amounts instead of counts, for a relaxed pattern that only proves a bound
+	Fractions []float64 // by item: amounts instead of counts, for a relaxed pattern used only in a bound
 }
 
 // amount is how much of item i the column holds.
@@ -26,25 +26,25 @@ func (c *Column) amount(i int) float64 {
 	return float64(c.Items[i].Count)
 }
 
-// CoveringProgram is the linear program over columns: the cheapest fractional number of each such that every demand
-// is met. It is solved by the revised simplex method with the inverse of the basis kept whole: inverse[i] is the row
-// of basic variable i.
+// CoveringProgram is the linear program over columns: the cheapest fractional number of each that covers every demand.
+// It is solved by the revised simplex method with an explicit inverse of the basis: inverse[i] is the row of basic
+// variable i.
 type CoveringProgram struct {
 	Steps   *int64    // counts the work
-	Cost    []float64 // by machine, micro-dollars an hour
-	Rows    []int     // by row: its demand; demands that no machine holds have none
-	RowOf   []int     // by demand: its row, -1: none
-	Need    []float64 // by row: how much is demanded; negative: no more than so much may be used
+	Cost    []float64 // by machine, micro-dollars per hour
+	Rows    []int     // by row: its demand; demands that fit on no machine have no row
+	RowOf   []int     // by demand: its row; -1: none
+	Need    []float64 // by row: required amount; negative: the maximum use of a limited resource
 	Cols    []Column
 	Basic   []int     // by row: the column in the basis; -1-r: surplus of row r
-	X       []float64 // by row: how much of that is bought
+	X       []float64 // by row: value of the basic variable
 	Y       []float64 // by row: its dual price
 	inverse [][]float64
 
 	direction []float64 // scratch
 }
 
-// Clone returns the program as it stands, to be solved on without changing it.
+// Clone returns a copy of the program that can be solved further without changing the original.
 func (t *CoveringProgram) Clone() *CoveringProgram {
 	out := *t
 	out.Cols, out.Need, out.Basic = slices.Clip(t.Cols), slices.Clone(t.Need), slices.Clone(t.Basic)
@@ -56,7 +56,7 @@ func (t *CoveringProgram) Clone() *CoveringProgram {
 	return &out
 }
 
-// InitBasis makes the first columns, one a row, the basis.
+// InitBasis makes the first columns, one per row, the basis.
 func (t *CoveringProgram) InitBasis() {
 	n := len(t.Rows)
 	t.Basic, t.X, t.Y, t.direction = make([]int, n), make([]float64, n), make([]float64, n), make([]float64, n)
@@ -75,7 +75,7 @@ func (t *CoveringProgram) InitBasis() {
 	}
 }
 
-// TryColumn brings a column into the basis if its reduced cost is negative, and reports whether it did.
+// TryColumn enters a column into the basis if its reduced cost is negative, and reports whether it did.
 func (t *CoveringProgram) TryColumn(c Column) bool {
 	gain := -t.columnCost(c.Machine)
 	for i, it := range c.Items {
@@ -99,7 +99,7 @@ func (t *CoveringProgram) TryColumn(c Column) bool {
 	return true
 }
 
-// EnterSurplus lets rows be met more than fully where their dual has become negative.
+// EnterSurplus allows rows to be covered in excess if their dual has become negative.
 func (t *CoveringProgram) EnterSurplus() {
 	for r := range t.Rows {
 		if t.Y[r] >= -1e-9 {
@@ -173,7 +173,7 @@ func (t *CoveringProgram) columnCost(m int) float64 {
 	return t.Cost[m]
 }
 
-// Objective is the cost of the fractional plan.
+// Objective returns the cost of the fractional plan.
 func (t *CoveringProgram) Objective() float64 {
 	sum := 0.0
 	for i, b := range t.Basic {
@@ -184,7 +184,7 @@ func (t *CoveringProgram) Objective() float64 {
 	return sum
 }
 
-// Recompute works out amounts and duals anew from the inverse, so that rounding does not add up.
+// Recompute computes amounts and duals from the inverse, so that rounding errors do not accumulate.
 func (t *CoveringProgram) Recompute() {
 	clear(t.Y)
 	for i, b := range t.Basic {
@@ -203,9 +203,9 @@ func (t *CoveringProgram) Recompute() {
 	}
 }
 
-// ResolveDual solves the program for what is left, with the columns that there are, by the dual simplex method:
-// reduced costs stay not negative, and where more of a column would have to be given back than was wanted another
-// takes its place. It reports whether that came to an end.
+// ResolveDual solves the program for the remaining demand, with the existing columns, by the dual simplex method:
+// reduced costs stay nonnegative, and another column replaces one whose amount would become negative. It reports whether
+// it finished.
 func (t *CoveringProgram) ResolveDual(remaining []int64) bool {
 	for r, d := range t.Rows {
 		t.Need[r] = float64(remaining[d])
@@ -298,16 +298,16 @@ func (t *CoveringProgram) dualRatioTest(out int, basic []bool) (in int, cost flo
 	return in, cost, found
 }
 
-// ToleranceShift says how near to the program's value a bound is to come, and how much above its price a machine's
-// patterns may be left until then: one part in 1<<ToleranceShift.
+// ToleranceShift is the tolerance of a bound relative to the value of the program, and the maximum excess of a machine's
+// patterns over its price until then: one part in 1<<ToleranceShift.
 const ToleranceShift = 10
 
 // maxProvenShare is how much of the duals that machines are asked at are those that have proved most so far.
 const maxProvenShare = 0.8
 
-// AddRound adds the columns of a round and solves again. It returns how much of the next round's duals are to be
-// those that have proved most, and whether there is no next round: what is proven is near enough to the program's
-// value, or nothing new was found at its own duals.
+// AddRound adds the columns of a round and solves again. It returns the weight of the best duals so far in the duals of
+// the next round, and whether to stop: the bound is close enough to the value of the program, or no column was found at
+// its own duals.
 func (t *CoveringProgram) AddRound(found []Column, best, held float64) (next float64, done bool) {
 	better := false
 	for _, c := range found {

@@ -14,15 +14,15 @@ import "math"
 // tiny is below what counts as different from zero; programs are scaled so that 1 is a usual size.
 const tiny = 1e-9
 
-// Maximize finds x ≥ 0 that maximises gain·x while rows[i]·x ≤ limit[i]. Limits must not be negative, so x = 0 starts feasible.
-// It returns x, the dual value of each row, and the number of pivots. A program without a finite optimum, or one that needs more
-// than maxPivots, returns the best point met; ok is then false.
+// Maximize finds x ≥ 0 that maximizes gain·x subject to rows[i]·x ≤ limit[i]. Limits must not be negative, so that x = 0
+// is feasible. It returns x, the dual value of each row, and the number of pivots. If the program has no finite optimum,
+// or needs more than maxPivots, it returns the best point found, and ok is false.
 func Maximize(gain []float64, rows [][]float64, limit []float64, maxPivots int) (x, dual []float64, pivots int, ok bool) {
 	return MaximizeWithin(gain, rows, limit, nil, maxPivots)
 }
 
-// MaximizeWithin is Maximize with x ≤ most too; nil: x may be anything. These limits take no row each, and have no dual value: it is what
-// a variable gains beyond its price.
+// MaximizeWithin is Maximize with the additional bounds x ≤ most; nil: unbounded. The bounds take no rows and have no
+// dual values: the dual value of a bound is the gain of the variable beyond its price.
 func MaximizeWithin(gain []float64, rows [][]float64, limit, most []float64, maxPivots int) (x, dual []float64, pivots int, ok bool) {
 	t := newTable(gain, rows, limit, most)
 	for pivots = 0; pivots < maxPivots; pivots++ {

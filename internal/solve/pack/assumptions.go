@@ -8,10 +8,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// Assumptions are what an attempt takes for granted, because nobody can tell it beforehand: which group begins where,
-// what limits are worth, which domains will hold a node. An attempt that shows one of them to be wrong is made again
-// with others. They are a value: maps and slices in it are never changed once an attempt has been given them. The
-// zero value assumes nothing.
+// Assumptions are what an attempt assumes because it cannot be known in advance: where each group starts, the prices of
+// limits, which domains will have a node. If an attempt refutes one of them, it is repeated with others. Assumptions are
+// a value: their maps and slices are never changed once an attempt uses them. The zero value assumes nothing.
 type Assumptions struct {
 	Alternative
 
@@ -19,7 +18,7 @@ type Assumptions struct {
 	limitPrices   limitPricing                       // what machines are counted dearer by for what they take of limits
 	purchaseCaps  map[topology.ClassAssignment]int64 // no more pods of the class can be bought for in these domains
 	allowedOffers map[int]*problem.OfferSet          // by class: its offers less those of pools that can't keep MinValues for it
-	BannedPools   map[ClassPool]bool                 // what was left out of allowedOffers
+	BannedPools   map[ClassPool]bool                 // offers excluded from allowedOffers
 	spreads       map[domainRuleKey]spreadRange      // domains of rules, where others than those compiled
 	deferrals     map[int]int                        // by class: it is placed after classes of which this is less
 
@@ -27,19 +26,19 @@ type Assumptions struct {
 	keepEmptyDomains bool              // leaving them out was tried and placed no more pods
 }
 
-// Alternative is the part of assumptions that is right either way, and may turn out cheaper or dearer: see
+// Alternative is the part of the assumptions for which all values are valid, but may lead to different costs: see
 // solveWithAlternatives.
 type Alternative struct {
-	GroupStarts map[int]string // by class: the assignment where a group that must share a domain begins; none: the cheapest for one pod
+	GroupStarts map[int]string // by class: the assignment where a group that must share a domain starts; none: the cheapest for one pod
 	Reuse       reuseOrder
-	PackSpreads bool                // pods of a spread go to the domain that has most of them, as far as its skew allows, and not to the one that has fewest
-	Early       []int               // classes that are placed before all others: see CrowdedOut
+	PackSpreads bool                // place pods of a spread in the domain with the most, as far as its skew allows, instead of the fewest
+	Early       []int               // classes placed before all others: see CrowdedOut
 	Heeded      problem.Preferences // see problem.Input
 	LimitRate   []int64             // limitPricing.rate for LimitLevel; see Planner.LimitRate
-	LimitLevel  int                 // of limitPriceLevels, from the first attempt on; 0: limit prices only where pods are left without a machine
+	LimitLevel  int                 // index in limitPriceLevels, from the first attempt on; 0: limit prices only if pods are left without a machine
 }
 
-// With returns a copy of an alternative with a change.
+// With returns a changed copy of an alternative.
 func (a Alternative) With(change func(*Alternative)) Alternative {
 	change(&a)
 	return a
@@ -51,11 +50,11 @@ type reuseOrder int8
 
 const (
 	reuseNone       reuseOrder = iota
-	ReuseFromHigher            // of machines of higher weight
-	ReuseFromLower             // of machines of lower weight, which are bought first
+	ReuseFromHigher            // free capacity of machines of higher weight
+	ReuseFromLower             // free capacity of machines of lower weight, which are bought first
 )
 
-// ClassPool is a class and a pool, by number.
+// ClassPool is a class and a pool, by index.
 type ClassPool struct{ Class, Pool int }
 
 // domainRuleKey is a rule of a class: its place among TopologyRules.DomainRules.
@@ -95,5 +94,5 @@ type limitPricing struct {
 // limitPriceLevels are limit prices in quarters of the rate.
 var limitPriceLevels = [...]int64{0, 1, 4, 32}
 
-// LimitLevels is how many values Alternative.LimitLevel has.
+// LimitLevels is the number of values of Alternative.LimitLevel.
 const LimitLevels = len(limitPriceLevels)

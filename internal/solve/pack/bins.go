@@ -8,7 +8,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// Bin is a machine to buy, or equal copies of one: what it holds, and which offers would do.
+// Bin is a machine to launch, or equal copies of one, with its contents and the offers that fit.
 type Bin struct {
 	Pool      int
 	offers    *problem.OfferSet // of the pool, or of the limited quantity, that admit every class on it

@@ -275,8 +275,8 @@ func (p *Prices) separationCost(batches []batch) (sum int64) {
 	return sum
 }
 
-// MaxBoundRows is how many demands the bound by columns takes on; with more of them patterns are so full that
-// resource prices prove as much.
+// MaxBoundRows is the maximum number of demands in the bound by columns. With more demands, patterns are so full that
+// resource prices give an equally good bound.
 const MaxBoundRows = 200
 
 // refineByColumns generates columns and returns the cheapest of the plan given and those made of columns. whole is

@@ -11,13 +11,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// CeilingShift is the number of binary digits behind the point in a ceiling, which is in micro-dollars an hour.
+// CeilingShift is the number of fractional bits of a ceiling, in micro-dollars per hour.
 const CeilingShift = problem.DualShift
 
-// PatternCeiling is at least what any pattern of the machine is worth at the duals, micro-dollars << CeilingShift:
-// its capacity at some resource prices, and for each demand worth more than its resources, the difference as often as
-// a pattern can hold one. Any prices give a ceiling; good ones are found by relaxing the pattern. ds and amount are
-// the pattern behind it, maybe in fractions.
+// PatternCeiling returns an upper bound on the value of any pattern of the machine at the duals, micro-dollars <<
+// CeilingShift: the value of its capacity at some resource prices plus, for each demand worth more than its resources,
+// the difference times the maximum number in a pattern. Any prices give a valid ceiling; good ones are found by relaxing
+// the pattern. ds and amount are the pattern behind it, possibly fractional.
 func (p *Prices) PatternCeiling(m *Machine, whole []int64, price int64) (top int64, ds []int, amount []float64) {
 	var most []int64
 	ds, most = p.Market.patternCandidates(m, whole)
@@ -37,7 +37,7 @@ func (p *Prices) PatternCeiling(m *Machine, whole []int64, price int64) (top int
 	return top, ds, amount
 }
 
-// CeilingAtPrices is the ceiling at given resource prices, rounded up.
+// CeilingAtPrices returns the ceiling at given resource prices, rounded up.
 func (p *Prices) CeilingAtPrices(m *Machine, ds []int, most []int64, w *[problem.MaxDims]int64) int64 {
 	nd := p.In.NumDims
 	up := func(v problem.Sum128) int64 { // to DualShift digits
@@ -94,8 +94,8 @@ func (p *Prices) lowerCeiling(m *Machine, ds []int, most []int64, price, ceiling
 	return ceiling, amount, done
 }
 
-// maxSearchItems is how many demands a search may take on: with more it hardly ever ends, unless a machine holds no
-// more than maxSearchPods; then maxSearchItemsFewPods.
+// maxSearchItems is the maximum number of demands in a search: with more, it rarely finishes. For a machine that holds
+// at most maxSearchPods pods, it is maxSearchItemsFewPods.
 const (
 	maxSearchItems        = 40
 	maxSearchItemsFewPods = 80

@@ -12,22 +12,22 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// BinChoice is what a bin may become: the instance types and zones of its claim.
+// BinChoice is the set of instance types and zones that the NodeClaim of a bin allows.
 type BinChoice struct {
-	Offer      int // the cheapest, whose price counts; -1: no machine holds the bin
+	Offer      int // the cheapest offer, whose price counts; -1: no machine fits the bin
 	types      []*model.InstanceType
 	typeStarts []int // where their offers begin; see Offer.TypeStart
 	zones      []string
 	charged    model.Resources // to limits: the largest of the types in each resource
 	values     problem.ValueCount
 	offerings  int   // joined so far
-	Premium    int64 // what the cheapest costs more than it would have to, for more choice
+	Premium    int64 // additional cost of the cheapest offer for more choice
 }
 
 // hasValues reports whether there is a machine, and what it may become has the values that minValues asks for.
 func (ch *BinChoice) hasValues() bool { return ch.Offer >= 0 && ch.values.IsMet() }
 
-// Choices finds what bins may become.
+// Choices determines what NodeClaims of bins allow.
 type Choices struct {
 	topology.Compiled
 	Purchases *Purchases
@@ -44,13 +44,13 @@ type choiceKey struct {
 	requests       problem.Vec
 }
 
-// ChooseTypes lists every type that holds the bin at no more than the premium over the cheapest, of the cheapest's
-// capacity type and with the same labels of the pool's own, as far as limits allow the largest of them. Cheapest
-// first, then by name, then by zone. Where other capacity types or labels cost hardly more (Policy.ChoicePPM), those
-// with the most offerings are taken: less is lost when one of them runs out or is taken away. Limits are charged for
-// the choice in place of what the bin was charged.
+// ChooseTypes lists every type that fits the bin and costs at most the premium more than the cheapest, with the same
+// capacity type and the same pool-specific labels as the cheapest, as far as limits allow the largest of them. They are
+// sorted by price, then name, then zone. If other capacity types or labels cost hardly more (Policy.ChoicePPM), those
+// with the most offerings are chosen, which reduces the effect of exhausted capacity and interruptions. Limits are
+// charged for the choice instead of for the bin.
 //
-// After a shortage the premium does not bound it: see countMissing.
+// After a shortage, the premium does not apply: see countMissing.
 func (s *Choices) ChooseTypes(b *Bin) *BinChoice {
 	left := &s.Purchases.Limits[b.Pool]
 	key := choiceKey{b.Pool, b.offers.ID, b.requests}
@@ -103,10 +103,10 @@ func (s *Choices) ChooseTypes(b *Bin) *BinChoice {
 	return out
 }
 
-// After a shortage a choice has shortageFactor times as many offerings as were found missing. Each missing one lets them cost
-// shortagePremium parts per million more than what could be launched instead: any offering of another capacity type, and of spot
-// capacity the cheapest of the choice, as EC2 weighs spot prices against interruptions. Of on-demand offerings the cheapest that has
-// capacity is launched.
+// After a shortage, a choice has shortageFactor times as many offerings as had no capacity. Each of those allows
+// offerings to cost shortagePremium parts per million more than the cheapest that could be launched otherwise: any
+// offering of another capacity type and, for spot capacity, the cheapest of the choice, because EC2 weighs spot prices
+// against interruptions. For on-demand, the cheapest offering with capacity is launched.
 const (
 	shortageFactor  = 4
 	shortagePremium = 250_000
@@ -316,7 +316,7 @@ func (s *Choices) offerPassesAll(b *Bin, o *problem.Offer) bool {
 	return true
 }
 
-// NewNodeFor is the node to buy for one copy of a bin, without its pods.
+// NewNodeFor returns the node to launch for one copy of a bin, without its pods.
 func (s *Choices) NewNodeFor(b *Bin, ch *BinChoice) problem.NewNode {
 	node := s.nodeTemplate(b.Pool, ch)
 	for _, it := range b.Items {

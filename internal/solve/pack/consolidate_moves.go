@@ -9,8 +9,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// maxConsolidatedMachines bounds the machines that are looked at, maxEmptiedPerRound those that one round tries to
-// empty, and maxMachinesToGrow those among which others are tried in a larger size.
+// maxConsolidatedMachines is the maximum number of machines examined, maxEmptiedPerRound of machines that one round
+// tries to empty, and maxMachinesToGrow of machines for which larger types are tried.
 const (
 	maxConsolidatedMachines = 2048
 	maxEmptiedPerRound      = 256

@@ -13,8 +13,8 @@ import (
 // maxCrowdedOut bounds how many classes CrowdedOut looks for: each is compared with all others.
 const maxCrowdedOut = 8
 
-// CrowdedOut returns the first classes with pods left over because of pods that might have gone elsewhere: required
-// anti-affinity closes a domain to them in which a class was placed that may go to other domains too.
+// CrowdedOut returns the first classes with pods left over because of pods that had alternatives: required anti-affinity
+// closes a domain to them in which a class was placed that other domains also allow.
 func (s *Planner) CrowdedOut() (out []int) {
 	for _, c := range s.Inst.Classes {
 		if len(out) == maxCrowdedOut {
@@ -51,7 +51,7 @@ func (s *Planner) isCrowdedOut(c *problem.Class) bool {
 	})
 }
 
-// RefusesNoOtherThan reports whether this plan leaves over no pod of a class of which another places more.
+// RefusesNoOtherThan reports whether this plan leaves over no pods of a class of which the other plan places more.
 func (s *Planner) RefusesNoOtherThan(o *Planner) bool {
 	for i, c := range s.Inst.Classes {
 		if c.Assigned < o.Inst.Classes[i].Assigned {

@@ -8,13 +8,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// Demand is pods of one class for which machines must be bought, all within one set of offers. Its pods are counted
-// in the topology domains already, as if they were there.
+// Demand is the pods of one class for which machines must be launched, all with the same set of offers. Its pods are
+// already counted in their topology domains.
 type Demand struct {
 	Class      *problem.Class
-	Offers     *problem.OfferSet            // that a machine for it may be
+	Offers     *problem.OfferSet            // allowed offers
 	permitted  *problem.OfferSet            // where offers is only what the class would rather have: all it may have; else nil
-	Unbought   int64                        // pods left to buy for
+	Unbought   int64                        // pods without a machine yet
 	total      int64                        // pods that it was made for
 	assignment *topology.TopologyAssignment // where its pods are counted; nil where no topology ties the class
 

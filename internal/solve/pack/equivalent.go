@@ -116,8 +116,8 @@ func (x *distribution) firstRemaining(i int) int64 {
 	return 0
 }
 
-// GroupEquivalentClasses groups classes that a proof need not tell apart, of the same worth, by their places in the
-// list.
+// GroupEquivalentClasses groups classes that a proof need not distinguish and that have the same worth, by their indexes
+// in the list.
 func GroupEquivalentClasses(classes []*problem.Class, worth []int64) (out [][]int) {
 	type key struct {
 		req   problem.Vec
@@ -139,8 +139,8 @@ func GroupEquivalentClasses(classes []*problem.Class, worth []int64) (out [][]in
 	return out
 }
 
-// GroupByRequest groups classes that ask for the same of the same offers, whoever may be beside them: the first of
-// each, and the pods assigned of all.
+// GroupByRequest groups classes with the same requests and offers, regardless of rules about other pods. It returns the
+// first class of each group, and the number of assigned pods of the group.
 func GroupByRequest(classes []*problem.Class) (firsts []*problem.Class, pods []int64) {
 	type key struct {
 		req  problem.Vec

@@ -13,9 +13,9 @@ import (
 // maxFeasibilityClasses bounds the rows of the program: so many feasibility classes, a row for each of their resources.
 const maxFeasibilityClasses = 24
 
-// FeasibilityClassesOf groups demands by the machines that may hold them; whole is how many pods of each there are.
-// Sets of machines that offer each resource at nearly the same least price count as one: as nearly as it takes to
-// have few enough.
+// FeasibilityClassesOf groups demands by the machines that may hold them; whole is the number of pods of each demand.
+// Sets of machines with nearly equal minimum prices of each resource are merged; the tolerance is chosen so that there
+// are few enough sets.
 func (p *Market) FeasibilityClassesOf(whole []int64) *FeasibilityClasses {
 	if p.feasibilityIndex == nil {
 		p.feasibilityIndex = p.newFeasibilityIndex()
@@ -218,7 +218,7 @@ func (g *FeasibilityClass) merge(o *FeasibilityClass, nd int) {
 	}
 }
 
-// Includes reports whether a machine may hold some of it.
+// Includes reports whether a machine may hold pods of the class.
 func (g *FeasibilityClass) Includes(machine int) bool {
 	return g.machines[machine>>6]>>(machine&63)&1 != 0
 }

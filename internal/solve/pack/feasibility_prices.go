@@ -14,15 +14,15 @@ import (
 // pooledCapacity is free capacity that the same feasibility classes may use, taken as one machine: of it there is
 // one, and it costs nothing.
 type pooledCapacity struct {
-	Classes uint64 // as a bitmap
+	Classes uint64 // bitmap of classes
 	Free    problem.Vec
 }
 
 // maxPricingRounds bounds the rounds of SolvePrices; a few do, mostly.
 const maxPricingRounds = 100
 
-// SolvePrices solves the program for the demand less what free capacity will hold of each resource, and rounds so
-// that the prices are a certificate. vacant is free capacity that the program itself gives to feasibility classes.
+// SolvePrices solves the program for the demand minus the free capacity of each resource, and rounds so that the prices
+// are a certificate. vacant is free capacity that the program assigns to feasibility classes.
 func (x *FeasibilityClasses) SolvePrices(free []float64, vacant []pooledCapacity) {
 	p, nd := x.p, x.p.In.NumDims
 	t := x.newProgram(free, len(vacant))
@@ -113,7 +113,7 @@ func (x *FeasibilityClasses) lowerPrices(mi int) {
 	}
 }
 
-// HighestPrice is the highest price of a resource among the feasibility classes chosen.
+// HighestPrice returns the highest price of a resource among the selected feasibility classes.
 func (x *FeasibilityClasses) HighestPrice(k int, which func(*FeasibilityClass) bool) (u int64) {
 	for i := range x.prices {
 		if x.prices[i][k] > u && which(&x.Classes[i]) {
@@ -123,7 +123,7 @@ func (x *FeasibilityClasses) HighestPrice(k int, which func(*FeasibilityClass) b
 	return u
 }
 
-// TotalWorth is what all pods are worth.
+// TotalWorth returns the total value of all pods.
 func (x *FeasibilityClasses) TotalWorth() (sum problem.Sum128) {
 	for i := range x.Classes {
 		for k := range x.p.In.NumDims {
@@ -133,7 +133,7 @@ func (x *FeasibilityClasses) TotalWorth() (sum problem.Sum128) {
 	return sum
 }
 
-// FreeCapacityWorth is at least what pods of some feasibility classes on so much free capacity are worth.
+// FreeCapacityWorth returns an upper bound on the value of pods of some feasibility classes on this free capacity.
 func FreeCapacityWorth(all []*FeasibilityClasses, free []int64) (sum problem.Sum128) {
 	for k, v := range free {
 		u := int64(0)
@@ -208,8 +208,8 @@ func (t *feasibilityProgram) giveToHighest(c *lp.Column, classes uint64, amount 
 	}
 }
 
-// PoolFreeCapacity joins the free capacity of nodes that the same feasibility classes may use. Of each node no more
-// counts than pods that fit could take.
+// PoolFreeCapacity combines the free capacity of nodes that the same feasibility classes may use. For each node, at most
+// the capacity that fitting pods could use counts.
 func (x *FeasibilityClasses) PoolFreeCapacity(useful []int, whole []int64) (out []pooledCapacity) {
 	p, s, nd := x.p, x.p.Purchases, x.p.In.NumDims
 	at := map[uint64]int{}
@@ -263,7 +263,7 @@ func (x *FeasibilityClasses) PoolFreeCapacity(useful []int, whole []int64) (out 
 // maxPooledCapacities bounds the rows that free capacity adds to the program.
 const maxPooledCapacities = 64
 
-// DearestPriceAmong is the highest price of a resource among feasibility classes, given as a bitmap.
+// DearestPriceAmong returns the highest price of a resource among feasibility classes in a bitmap.
 func (x *FeasibilityClasses) DearestPriceAmong(k int, on uint64) (u int64) {
 	for ; on != 0; on &= on - 1 {
 		u = max(u, x.prices[bits.TrailingZeros64(on)][k])

@@ -11,9 +11,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// BuildPattern makes a good pattern for a machine: again and again the demand that would be worth most if it had what
-// is still free to itself, a third of that at a time, so that what is free keeps a shape that something fits. What
-// the pattern holds already stays in it as far as pods are left; the rest of the machine is filled up.
+// BuildPattern builds a good pattern for a machine: repeatedly it adds the demand that would be worth most on all free
+// resources, up to a third of them at a time, so that the remainder keeps useful proportions. The existing contents of
+// the pattern stay in it as far as pods are left; the rest of the machine is filled.
 func (p *Packing) BuildPattern(f *Pattern, remaining []int64) {
 	m, nd, sc := p.Market.Machines[f.Machine], p.In.NumDims, &p.buf
 	rem := m.Available

@@ -54,15 +54,15 @@ func (p *Packing) packGreedily(remaining []int64) []batch {
 // dropExhaustedEvery is after how many purchases demands of which nothing is left are dropped.
 const dropExhaustedEvery = 32
 
-// Ranking is machines with their patterns, and which of them may still be bought.
+// Ranking is a set of machines with their patterns, and which of them can still be launched.
 type Ranking struct {
 	P        *Packing
 	Patterns []Pattern
 	open     []int32 // machines that can be had and hold something, ascending
 }
 
-// Rebuild forgets all patterns. With adaptive prices one is made only when it might be the best: until then the
-// machine stands where the most that it could be worth puts it.
+// Rebuild discards all patterns. With adaptive prices, a pattern is built only when it may be the best: until then, the
+// machine is ranked by an upper bound on its value.
 func (r *Ranking) Rebuild(remaining []int64) {
 	p := r.P
 	u, dear, pods := p.Prices.resourcePrices, 1.0, int64(0)
@@ -136,10 +136,9 @@ func (r *Ranking) dropIfUseless(i int32) bool {
 	return true
 }
 
-// BestPattern returns the machine whose pattern is worth most for its adjusted cost, -1 where none holds anything. A
-// pattern is made anew only when the pods left no longer allow the one known: with fewer pods no better one comes,
-// near enough. One made anew is taken when it has lost next to nothing, though others, not made anew yet, seem
-// slightly better.
+// BestPattern returns the machine whose pattern has the highest value per adjusted cost, -1 if none holds anything. A
+// pattern is rebuilt only if the remaining pods no longer allow it: with fewer pods, a better one is unlikely. A rebuilt
+// pattern is used if it has lost almost nothing, even if others that have not been rebuilt seem slightly better.
 func (r *Ranking) BestPattern(remaining []int64) int {
 	p := r.P
 	for {

@@ -39,7 +39,7 @@ type knapsackItem struct {
 	size   int64 // the largest part of the machine's resources that a pod takes, in parts of 1<<20
 }
 
-// maxKnapsackItems and maxKnapsackNodes bound the search of one pattern.
+// maxKnapsackItems and maxKnapsackNodes limit the search for one pattern.
 const (
 	maxKnapsackItems = 28
 	maxKnapsackNodes = 400
@@ -96,9 +96,9 @@ func (k *knapsack) prepareItems() {
 	slices.SortStableFunc(k.items, func(a, b knapsackItem) int { return cmp.Compare(b.size, a.size) })
 }
 
-// RelaxKnapsack relaxes the knapsack of one machine over some demands: fractions of pods, and no more than most of
-// each, nil: as many as fit. It returns prices of the machine's resources (any would do for a bound, these make it
-// tight), micro-dollars << PriceShift, and the amounts taken.
+// RelaxKnapsack relaxes the knapsack of one machine over some demands: fractions of pods, and at most most of each (nil:
+// as many as fit). It returns prices of the machine's resources, micro-dollars << PriceShift, and the amounts. Any
+// prices give a bound; these make it tight.
 func (p *Prices) RelaxKnapsack(m *Machine, ds []int, most []int64) (w [problem.MaxDims]int64, amount []float64) {
 	nd := p.In.NumDims
 	gain, rows, limit := make([]float64, len(ds)), make([][]float64, nd), make([]float64, nd)

@@ -10,8 +10,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// maxLearningRounds is how often a packing is made anew with learned duals, maxFruitlessRounds how often in a row
-// without coming to anything.
+// maxLearningRounds is the maximum number of packings with learned duals, maxFruitlessRounds the maximum number in a row
+// without an improvement.
 const (
 	maxLearningRounds  = 16
 	maxFruitlessRounds = 8

@@ -10,15 +10,15 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// Machine is equal offers: one type of one pool at one price with the same capacity, which admit the same demands.
-// Only machines that no other dominates in capacity, price and demands are packed.
+// Machine is a set of equal offers: one type of one pool at one price with the same capacity, which admit the same
+// demands. Only machines that no other dominates in capacity, price and demands are used.
 type Machine struct {
 	pool         int
 	instanceType *model.InstanceType
-	Available    problem.Vec // for pods; less than the type has where MinValues asks for other types too
-	Price        int64       // micro-dollars an hour
-	AdjustedCost int64       // see AdjustPrice, with limit prices; plans are compared by it
-	Admits       []uint64    // offer sets of demands, as a bitmap by number in Market
+	Available    problem.Vec // capacity for pods; less than that of the type if minValues requires other types too
+	Price        int64       // micro-dollars per hour
+	AdjustedCost int64       // see AdjustPrice, including limit prices; plans are compared by it
+	Admits       []uint64    // offer sets of demands, as a bitmap by index in Market
 	offers       []int
 	ports        problem.TakenPorts // by DaemonSets
 	traits       problem.NodeTraits
@@ -30,7 +30,7 @@ type Machine struct {
 // Item is a number of pods of one demand on a machine.
 type Item = lp.Item
 
-// Pattern is what one machine holds, and what that is worth at the duals, micro-dollars << DualShift.
+// Pattern is the contents of one machine, and their value at the duals, micro-dollars << DualShift.
 type Pattern struct {
 	Machine int
 	items   []Item // by demand
@@ -46,33 +46,32 @@ type batch struct {
 	copies  int64
 }
 
-// Market is demands and the machines that they may be packed onto, all of one level.
+// Market is a set of demands and the machines on which they may be packed, all of one level.
 type Market struct {
 	topology.Compiled
 	Purchases *Purchases
 	Demands   []*Demand
 
 	offerSets []*problem.OfferSet
-	SetOf     []int // by demand: the number of its offer set
+	SetOf     []int // by demand: index of its offer set
 	Machines  []*Machine
 
 	requestBlocks []requestBlock // blocksEach of them a demand: what a pod of it asks for
 	blocksEach    int
 	sizeOf        []int32                  // by demand: those that follow each other with one number ask for the same
 	maxEach       []int64                  // by demand: as many on a machine and no more; nil: as many as have room
-	Restricted    []bool                   // by demand: rules, ports or volumes say what may be beside its pods
+	Restricted    []bool                   // by demand: rules, ports or volumes restrict which pods may share its machine
 	neighbours    []problem.NeighbourRules // by demand: which
-	Relaxed       bool                     // for a bound: patterns need only keep the rules that a bound knows
+	Relaxed       bool                     // for a bound: patterns satisfy only the rules that bounds use
 
 	exclusivityDemands [][]int           // by mutual anti-affinity group; see exclusivityDemandsOf
 	feasibilityIndex   *feasibilityIndex // nil: not made for these machines yet
-	FreeAccess         []int8            // by demand: how much free capacity is open to it; nil: not told apart by that
+	FreeAccess         []int8            // by demand: how much free capacity is available to it; nil: not distinguished
 	kindOf             []int32           // by demand: those of one number ask for the same and may go to the same offers
 	numKinds           int               // how many numbers there are
 }
 
-// Prices is what pods and resources are worth in a packing: dual prices, which guide greedy packing and prove
-// bounds.
+// Prices are the values of pods and resources in a packing: dual prices, which guide greedy packing and prove bounds.
 type Prices struct {
 	topology.Compiled
 	Market *Market
@@ -85,7 +84,7 @@ type Prices struct {
 	largest         problem.Vec              // the most of each resource that a machine has
 	lowerBound      int64                    // what the demands cost at least by resource prices, were they alone, micro-dollars an hour
 
-	Dual         []int64   // by demand: what one pod is worth, micro-dollars << DualShift
+	Dual         []int64   // by demand: value of one pod, micro-dollars << DualShift
 	resourceDual []int64   // by demand: what its resources are worth, in the same unit
 	biasedDual   []int64   // by demand: dual, exaggerated or not, as patterns are built by it
 	dualFactor   []float64 // by demand: how much more than its resources a pod is worth, for what it cost before; nil: no more. See learnDuals
@@ -95,7 +94,7 @@ type Prices struct {
 	priceAdaptations  int                               // how often exclusivity prices were looked at
 }
 
-// Packing is the work of buying machines for demands within one level: patterns, and the order to buy them in.
+// Packing is the state of packing demands onto machines within one level: patterns, and their order.
 type Packing struct {
 	topology.Compiled
 	Market *Market
@@ -132,8 +131,8 @@ type exclusivityPrice struct {
 	share    int64 // and what was left then for each pod of the group
 }
 
-// exclusivityPriceParts is what the price of a machine is divided into, exclusivityPriceWindow after how many
-// machines bought an exclusivity price is looked at.
+// exclusivityPriceParts is the divisor of a machine's price for a step of an exclusivity price, exclusivityPriceWindow
+// the number of machines after which an exclusivity price is examined.
 const (
 	exclusivityPriceParts  = 1 << 10
 	exclusivityPriceWindow = 8
@@ -169,23 +168,22 @@ type patternBuffers struct {
 	occupancy  problem.Occupancy // of what the pattern holds
 }
 
-// FeasibilityClasses are prices of resources by who may go where: what only large machines hold, or only those of one
-// zone, is worth more for the same amount than what goes anywhere. One price a resource for all of it falls to that
-// of machines that are cheap and small: it takes many of them, and their capacity is of no use to a large pod.
+// FeasibilityClasses are resource prices by the machines that demands may use: an amount that fits only on large
+// machines, or only in one zone, is worth more than one that fits anywhere. A single price per resource would fall to
+// that of cheap small machines, although pods that fit only on large ones cannot use them.
 //
-// The program behind them gives the capacity of each machine, resource by resource, to the feasibility classes that
-// may go there. So a certificate is a price for each feasibility class and resource such that no machine costs less
-// than its capacity is worth, each resource at the highest price among the feasibility classes that the machine may
-// hold.
+// The program behind them divides the capacity of each machine, resource by resource, among the feasibility classes that
+// may use it. So a certificate is a price for each feasibility class and resource such that no machine costs less than
+// the value of its capacity, each resource at the highest price among the feasibility classes that the machine may hold.
 type FeasibilityClasses struct {
 	p       *Market
 	Classes []FeasibilityClass
-	ClassOf []int                    // by demand: its feasibility class, -1: none
+	ClassOf []int                    // by demand: its feasibility class; -1: none
 	prices  [][problem.MaxDims]int64 // by feasibility class: micro-dollars << PriceShift
 }
 
-// FeasibilityClass is demands that may go to about the same machines, taken as if each might go wherever one of them
-// may.
+// FeasibilityClass is a set of demands that may use about the same machines. Each is assumed to be allowed wherever one
+// of them is.
 type FeasibilityClass struct {
 	machines     []uint64    // as a bitmap, by number in packing
 	requests     problem.Vec // of all its pods
@@ -230,13 +228,13 @@ const maxMasterRows = 640
 // is always something to fit a gap among this many.
 const maxCandidates = 160
 
-// MachineAdmits reports whether pods of a demand may go to the machine, resources aside.
+// MachineAdmits reports whether pods of a demand are allowed on the machine, ignoring resources.
 func (p *Market) MachineAdmits(m *Machine, d int) bool {
 	w := p.SetOf[d]
 	return m.Admits[w>>6]>>(w&63)&1 != 0
 }
 
-// PricesOf returns the prices of machines, for a program that proves a bound.
+// PricesOf returns the prices of machines, for a linear program that proves a bound.
 func PricesOf(machines []*Machine) []float64 {
 	out := make([]float64, len(machines))
 	for i, m := range machines {

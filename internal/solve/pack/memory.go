@@ -41,7 +41,7 @@ func (t *master) recallColumns(mem *RememberedColumns) {
 	}
 }
 
-// RebuildColumn is a remembered column on machine mi; false where it can't be made.
+// RebuildColumn returns a remembered column on machine mi; false if it cannot be built.
 func (p *Market) RebuildColumn(f *RememberedColumn, mi int, demandsOf map[string][]int) (lp.Column, bool) {
 	m := p.Machines[mi]
 	rem := m.Available

@@ -9,13 +9,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// NewPacking is a packing of demands onto the machines of a level.
+// NewPacking returns a packing of demands onto the machines of a level.
 func (s *Purchases) NewPacking(l problem.Level, demands []*Demand) *Packing {
 	return s.NewPackingFor(l, demands, true)
 }
 
-// NewPackingFor is a packing of demands onto the machines of a level, narrowed to what MinValues leaves of them or
-// not: a bound may not narrow.
+// NewPackingFor returns a packing of demands onto the machines of a level. With keepMinValues, machines are restricted
+// by minValues, which a bound must not do.
 func (s *Purchases) NewPackingFor(l problem.Level, demands []*Demand, keepMinValues bool) *Packing {
 	p := &Packing{Compiled: s.Compiled, openDemands: make([]int32, 0, len(demands))}
 	p.Market = &Market{Compiled: s.Compiled, Purchases: s, SetOf: make([]int, len(demands)), sizeOf: make([]int32, len(demands)), Demands: demands, Restricted: make([]bool, len(demands)),
@@ -119,7 +119,8 @@ func (p *Market) applyNodeCaps() {
 	}
 }
 
-// OwnHostLimit is how many pods of a demand one new machine may hold by the class's own ports and anti-affinity.
+// OwnHostLimit returns how many pods of a demand fit on one new machine according to the class's own ports and
+// anti-affinity.
 func (p *Market) OwnHostLimit(d int) int64 {
 	c := p.Demands[d].Class
 	n := problem.Unlimited

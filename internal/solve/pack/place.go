@@ -10,8 +10,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// PlaceClasses decides for every pod between free capacity and a machine to buy. Classes with required affinity are
-// tried again after those they want to be near have been placed, until nothing moves.
+// PlaceClasses places every pod in free capacity or on a machine to launch. Classes with required affinity are retried
+// after the pods that they must be near have been placed, until nothing changes.
 func (s *Placement) PlaceClasses(waiting []*problem.Class) {
 	out, add := s.demandCollector()
 	for len(waiting) > 0 {

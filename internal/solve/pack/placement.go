@@ -11,7 +11,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// Placement is where pods go: onto existing nodes, and into bins to buy.
+// Placement is the state of placing pods on existing nodes and in bins.
 type Placement struct {
 	topology.Compiled
 	Purchases *Purchases
@@ -30,7 +30,7 @@ type Placement struct {
 	keepPlaced        bool           // what is placed now must not disturb what was
 	spareCapacity     *consolidation // of machines bought, which pods left out may take; nil: no pod may yet
 	resourceBound     int64          // what the demands bought for cost at least, by resource prices
-	SeparationPremium int64          // paid for pods that would rather be apart, micro-dollars an hour
+	SeparationPremium int64          // cost of separating pods that prefer to be apart, micro-dollars per hour
 }
 
 // collectedDemands is the last demand of a class in a list, with those linked behind it by demand.next.
@@ -42,7 +42,7 @@ type collectedDemands struct {
 // podsOnNode is pods of a class put on an existing node.
 type podsOnNode struct{ Class, Node, Count int }
 
-// GroupStart is a group that must share a domain, where it began and where it could have, by names of assignments.
+// GroupStart is a group that must share a domain, with the assignment where it starts and the possible ones, by name.
 type GroupStart struct {
 	Class    int
 	Chosen   string
@@ -101,7 +101,7 @@ type undoEntry struct {
 	bin Bin
 }
 
-// CountMachines is how many machines are to be bought.
+// CountMachines returns the number of machines to launch.
 func (s *Placement) CountMachines() (n int64) {
 	for _, b := range s.Bins {
 		n += b.Copies
@@ -109,7 +109,7 @@ func (s *Placement) CountMachines() (n int64) {
 	return n
 }
 
-// BuysFromSeveralLevels reports whether machines of more than one level are bought.
+// BuysFromSeveralLevels reports whether machines of more than one level are launched.
 func (s *Placement) BuysFromSeveralLevels() bool {
 	for _, b := range s.Bins {
 		if s.In.Given.Pools[b.Pool].Before(&s.In.Given.Pools[s.Bins[0].Pool]) != 0 {
@@ -119,8 +119,8 @@ func (s *Placement) BuysFromSeveralLevels() bool {
 	return false
 }
 
-// MayPackSpreads reports whether several machines are bought, or pods are left over, and a spread allows several pods more in one domain than in
-// another, so that fewer machines may do than with equally many in each.
+// MayPackSpreads reports whether several machines are launched, or pods are left over, and a spread has a maxSkew above
+// 1, so that an uneven distribution may need fewer machines.
 func (s *Placement) MayPackSpreads() bool {
 	if s.CountMachines() < 2 && !slices.ContainsFunc(s.Inst.Classes, func(c *problem.Class) bool { return c.Unplaced() > 0 }) {
 		return false

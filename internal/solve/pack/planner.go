@@ -12,7 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// Planner is the plan for a problem as far as it has grown.
+// Planner is a plan for a problem under construction.
 type Planner struct {
 	topology.Compiled
 	Purchases  *Purchases
@@ -20,13 +20,13 @@ type Planner struct {
 	Placement  *Placement
 	colocation *colocation
 
-	// LimitRate is limitPricing.rate if pods went to other pools because a limit left no room for one more machine like those bought below it; nil: no limit
-	// did. Fewer pods may have to with limit prices, which an Alternative tries.
+	// LimitRate is limitPricing.rate if a limit left no room for one more machine, so that pods went to other pools;
+	// nil: no limit did. With limit prices, fewer pods may have to, which an Alternative tries.
 	LimitRate []int64
 }
 
-// NewPlanner compiles a problem. Nothing is placed yet. columns are those of the last solve, nil: none;
-// leaveOut is one of stages or LowerBounds, empty: none. heeded is Input.Heeded.
+// NewPlanner compiles a problem and places nothing. columns are those of the last solve, nil: none; leaveOut is the name
+// of a stage or of a lower bound to disable, empty: none. heeded is Input.Heeded.
 func NewPlanner(p *problem.Problem, pol problem.Policy, columns *RememberedColumns, leaveOut string, heeded problem.Preferences) *Planner {
 	c := topology.Compile(&problem.Input{Given: p, Policy: pol, LeaveOut: leaveOut, Heeded: heeded})
 	s := &Planner{Compiled: c}
@@ -48,7 +48,7 @@ func (s *Planner) reset() {
 	s.Placement.OnNodes, s.Placement.Bins, s.Placement.Demands, s.Purchases.NextColumns.Columns = s.Placement.OnNodes[:0], nil, nil, nil
 }
 
-// IsBetterThan reports whether this plan places more pods, or as many for less.
+// IsBetterThan reports whether this plan places more pods, or as many at a lower cost.
 func (s *Planner) IsBetterThan(o *Planner) bool {
 	refused := func(s *Planner) (n int) {
 		for _, c := range s.Inst.Classes {
@@ -59,15 +59,15 @@ func (s *Planner) IsBetterThan(o *Planner) bool {
 	return cmp.Or(cmp.Compare(refused(s), refused(o)), cmp.Compare(s.AdjustedCost(), o.AdjustedCost())) < 0
 }
 
-// CostsNoMoreThan reports whether this plan places as many pods as another, for no more money.
+// CostsNoMoreThan reports whether this plan places as many pods as another, at no higher cost.
 func (s *Planner) CostsNoMoreThan(o *Planner) bool {
 	return s.PlacesAsManyAs(o) && s.totalCost() <= o.totalCost()
 }
 
-// KeepsNodePreferences reports whether this plan, which heeds preferences for nodes, is to be taken rather than one that
-// heeds none: it costs no more, or it has no more machines, all pods prefer the same offers, and no machine costs more than
-// the least of their preferences is worth to its pods. Pods that prefer different nodes would else have machines of their own,
-// and consolidation would put them together, or replace a machine by a cheaper one.
+// KeepsNodePreferences reports whether this plan, which heeds node preferences, is used instead of one that heeds none:
+// it costs no more, or it has no more machines, all pods prefer the same offers, and no machine costs more than the
+// value of the least of its pods' preferences. Otherwise pods with different preferences would get separate machines,
+// and consolidation would merge them, or replace a machine by a cheaper one.
 func (s *Planner) KeepsNodePreferences(free *Planner) bool {
 	if s.CostsNoMoreThan(free) {
 		return true
@@ -119,7 +119,7 @@ func (s *Planner) PlacesAsManyAs(o *Planner) bool {
 	return placed(s) >= placed(o)
 }
 
-// AdjustedCost is what the machines to buy cost together, what each costs beside its price included; see AdjustPrice.
+// AdjustedCost returns the total adjusted cost of the machines to launch, see AdjustPrice.
 func (s *Planner) AdjustedCost() (sum int64) {
 	for _, b := range s.Placement.Bins {
 		sum += s.In.AdjustPrice(s.Purchases.leastBinPrice(b)) * b.Copies

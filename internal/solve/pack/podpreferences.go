@@ -13,9 +13,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// PreferencesOf reports which preferences a problem has. Those for nodes: a preferred node affinity, or a pool with a
-// taint PreferNoSchedule. Those about other pods: a spread with ScheduleAnyway, or a preferred pod affinity or
-// anti-affinity.
+// PreferencesOf reports which preferences a problem has. Node preferences are a preferred node affinity, or a pool with
+// a taint PreferNoSchedule. Preferences about other pods are a spread with ScheduleAnyway, or a preferred pod affinity
+// or anti-affinity.
 func PreferencesOf(p *problem.Problem) (forNodes, aboutPods bool) {
 	for i := range p.Pools {
 		forNodes = forNodes || slices.ContainsFunc(p.Pools[i].Taints, func(x model.Taint) bool { return x.Effect == model.PreferNoSchedule })
@@ -72,8 +72,8 @@ type zoneChooser struct {
 	choosing    map[*model.Class][]*zonePreference // those that choose pods of a class
 }
 
-// ChooseZonesByPreference narrows machines to buy that may stand in several zones at the same price to the zone that
-// the preferences of their pods over zones make best. It costs nothing.
+// ChooseZonesByPreference restricts machines to launch that have several zones at the same price to the zone that best
+// satisfies the preferences of their pods. It adds no cost.
 func (s *Planner) ChooseZonesByPreference() {
 	x := zoneChooser{Compiled: s.Compiled, plan: s, preferences: make([][]*zonePreference, len(s.Inst.Classes)), choosing: map[*model.Class][]*zonePreference{}}
 	some := false

@@ -34,9 +34,9 @@ func (p *Prices) machinePricing() *resourcePricing {
 	return x
 }
 
-// PriceDemands sets what resources and pods are worth in a packing: the dual prices, and a little of what each
-// resource costs at least, so that what is plentiful does not seem free. It returns what the pods left cost at least,
-// micro-dollars an hour.
+// PriceDemands sets the values of resources and pods in a packing: the dual prices, plus a small share of the minimum
+// cost of each resource, so that plentiful resources are not free. It returns a lower bound on the cost of the remaining
+// pods, in micro-dollars per hour.
 func (p *Prices) PriceDemands(remaining []int64) int64 {
 	nd := p.In.NumDims
 	total := make([]float64, nd)

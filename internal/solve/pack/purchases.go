@@ -9,30 +9,30 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// Purchases is what machines are bought from and at what price: limits, limited quantities, what a pattern may become.
+// Purchases are the constraints and prices of launches: limits, limited quantities, and what patterns may become.
 type Purchases struct {
 	topology.Compiled
 	Assumptions Assumptions
 
-	Limits     []problem.PoolLimits // by pool: what is left of them
-	Quantities []int64              // by Offer.Quantity: how many are left
+	Limits     []problem.PoolLimits // by pool: remaining limits
+	Quantities []int64              // by Offer.Quantity: remaining number
 
-	Tier            int                // of refinement, the highest that was used; see plan.Stats
+	Tier            int                // highest refinement tier used; see plan.Stats
 	previousColumns *RememberedColumns // of the last solve; nil: none
-	NextColumns     RememberedColumns  // for the next
-	ColumnDuals     map[int]int64      // by class: what a pod is worth in the program over columns, by prices alone
+	NextColumns     RememberedColumns  // for the next solve
+	ColumnDuals     map[int]int64      // by class: value of a pod in the linear program over columns, by prices alone
 }
 
-// RememberedColumns is the columns in the basis of the last refined plan, by name, so that they mean something in
-// another problem.
+// RememberedColumns are the columns in the basis of the last refined plan, by name, so that they are valid in another
+// problem.
 type RememberedColumns struct {
 	Columns []RememberedColumn
 }
 
-// RememberedColumn is so many pods of some classes on a machine.
+// RememberedColumn is numbers of pods of some classes on a machine.
 type RememberedColumn struct {
 	Pool, InstanceType string
-	Classes            []string // keys
+	Classes            []string // class keys
 	Counts             []int64
 }
 

@@ -10,10 +10,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// ResourcePrices solves the resource-price program: what is a unit of each resource worth, at most, such that no
-// machine is worth more than it costs, and the amounts in total are worth as much as possible. The answer is integer,
-// micro-dollars << PriceShift, and exactly feasible: rounded down, then scaled down until no machine is worth more
-// than its price.
+// ResourcePrices solves the resource-price program: it finds the value of a unit of each resource that maximizes the
+// value of the total amounts, such that no machine is worth more than it costs. The result is in integers, micro-dollars
+// << PriceShift, and exactly feasible: rounded down, then scaled down until no machine is worth more than its price.
 func ResourcePrices(sizes []problem.Vec, cost []int64, total []float64, nd int) [problem.MaxDims]int64 {
 	return newResourcePricing(sizes, cost, nd).pricesFor(total)
 }
@@ -43,8 +42,8 @@ func (x *resourcePricing) pricesFor(total []float64) (u [problem.MaxDims]int64) 
 	return u
 }
 
-// LowerToFeasible takes any prices down until no machine is worth more than it costs: from then on they are a
-// certificate, wherever they came from.
+// LowerToFeasible lowers any prices until no machine is worth more than it costs. The result is a certificate, whatever
+// the initial prices.
 func LowerToFeasible(u *[problem.MaxDims]int64, sizes []problem.Vec, cost []int64, nd int) {
 	for i := range sizes {
 		for {

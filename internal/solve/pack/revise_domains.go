@@ -206,8 +206,8 @@ func (s *Purchases) possibleOffers(bins []*Bin) []uint64 {
 // maxDeferrals is how often a class is put behind others: two classes may be in each other's way.
 const maxDeferrals = 3
 
-// DeferCrowdedClasses finds classes whose spread is kept only if they come before others that it counts, and nobody
-// can say who comes first. Those are placed after the others from then on, and where that was tried, go elsewhere.
+// DeferCrowdedClasses finds classes whose spread holds only if they are placed before others that it counts, although
+// the order is unknown. They are placed after the others in further attempts and, if that was tried, in other domains.
 func (s *Reviser) DeferCrowdedClasses(a Assumptions) (Assumptions, bool) {
 	closed := map[domainRuleKey][]int32{} // domains to close, beside those that are
 	var moved []int

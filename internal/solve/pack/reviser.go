@@ -5,7 +5,7 @@ package pack
 
 import "github.com/dovetail-sh/dovetail/internal/solve/topology"
 
-// Reviser looks at an attempt that is over, and at what it shows to be wrong.
+// Reviser examines a completed attempt for refuted assumptions.
 type Reviser struct {
 	topology.Compiled
 	plan     *Planner
@@ -13,7 +13,8 @@ type Reviser struct {
 	attempts int       // made before this one
 }
 
-// NewReviser returns a Reviser of an attempt that left some demands without a machine, and how many were made before it.
+// NewReviser returns a Reviser for an attempt that left some demands without a machine. attempts is the number of
+// attempts before it.
 func NewReviser(s *Planner, unbought []*Demand, attempts int) *Reviser {
 	return &Reviser{Compiled: s.Compiled, plan: s, unbought: unbought, attempts: attempts}
 }

@@ -26,7 +26,7 @@ const (
 	StageAlternatives   = "alternatives"
 )
 
-// Stages are those parts in the order they take their turn.
+// Stages are the optional stages in the order in which they run.
 var Stages = []stage{
 	{stageNodesByPrice, "existing nodes are filled all at once by dual prices, and not class by class where pods fit first"},
 	{stageAdaptivePrices, "what a place for one of a mutual anti-affinity group costs is adapted while machines are bought"},

@@ -44,7 +44,7 @@ type tableItem struct {
 	gain      int64
 }
 
-// maxScarce and maxCells bound the table.
+// maxScarce and maxCells limit the size of the table.
 const (
 	maxScarce = 16
 	maxCells  = 512

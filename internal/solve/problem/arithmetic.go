@@ -5,30 +5,28 @@ package problem
 
 import "math/bits"
 
-// MaxDims is how many resources one problem may use, of those that a node or an instance type has. A class that asks
-// for a further one is refused, and told so.
+// MaxDims is the maximum number of resources in one problem, counting only those that some node or instance type has. A
+// class that requests another one is refused with a reason.
 const MaxDims = 16
 
-// Vec is an amount of each resource, in the order of Input.Dims; behind those it counts places for mutual
+// Vec is an amount of each resource, in the order of Input.Dims, followed by the numbers of slots for mutual
 // anti-affinity groups, see compileExclusivities.
 type Vec [MaxDims]int64
 
-// Unlimited is a count larger than any that occurs.
+// Unlimited is larger than any real count.
 const Unlimited = int64(1) << 40
 
-// PriceShift is the number of binary digits behind the point in a resource price, which is in micro-dollars an hour
-// for a unit: a byte of memory costs a few millionths of a micro-dollar.
+// PriceShift is the number of fractional bits of a resource price, in micro-dollars per hour and unit: a byte of memory
+// costs a few millionths of a micro-dollar.
 const PriceShift = 36
 
-// DualShift is the number of binary digits behind the point in a dual price, which is in micro-dollars an hour for a
-// pod.
+// DualShift is the number of fractional bits of a dual price, in micro-dollars per hour and pod.
 const DualShift = 12
 
-// Sum128 is a sum of products of amounts and resource prices (micro-dollars << PriceShift), in 128 bits, not
-// negative.
+// Sum128 is a nonnegative 128-bit sum of products of amounts and resource prices (micro-dollars << PriceShift).
 type Sum128 struct{ Hi, Lo uint64 }
 
-// AddProduct adds a·b; neither is negative.
+// AddProduct adds a·b. Neither may be negative.
 func (w *Sum128) AddProduct(a, b int64) {
 	h, l := bits.Mul64(uint64(a), uint64(b))
 	var c uint64
@@ -42,7 +40,7 @@ func (w *Sum128) Add(o Sum128) {
 	w.Hi, _ = bits.Add64(w.Hi, o.Hi, c)
 }
 
-// Times returns the sum n times, where that fits.
+// Times returns n times the sum. It must not overflow.
 func (w Sum128) Times(n int64) Sum128 {
 	hi, lo := bits.Mul64(w.Lo, uint64(n))
 	return Sum128{hi + w.Hi*uint64(n), lo}
@@ -56,30 +54,30 @@ func (w Sum128) Sub(o Sum128) Sum128 {
 	return Sum128{hi, lo}
 }
 
-// Half is half the sum, rounded down.
+// Half returns half the sum, rounded down.
 func (w Sum128) Half() Sum128 { return Sum128{w.Hi >> 1, w.Lo>>1 | w.Hi<<63} }
 
-// Micro is the sum in micro-dollars an hour, rounded down.
+// Micro returns the sum in micro-dollars per hour, rounded down.
 func (w Sum128) Micro() int64 { return int64(w.Hi<<(64-PriceShift) | w.Lo>>PriceShift) }
 
-// Dual is the sum in micro-dollars << DualShift, rounded down.
+// Dual returns the sum in micro-dollars << DualShift, rounded down.
 func (w Sum128) Dual() int64 {
 	return int64(w.Hi<<(64-PriceShift+DualShift) | w.Lo>>(PriceShift-DualShift))
 }
 
-// PriceSum is a price in micro-dollars an hour as such a sum.
+// PriceSum returns a price in micro-dollars per hour as a Sum128.
 func PriceSum(price int64) Sum128 {
 	return Sum128{uint64(price) >> (64 - PriceShift), uint64(price) << PriceShift}
 }
 
-// RatioLess reports whether a/x < b/y, for amounts not negative. A price of zero is better than any.
+// RatioLess reports whether a/x < b/y, for nonnegative amounts. A price of zero is better than any other.
 func RatioLess(a, x, b, y int64) bool {
 	h1, l1 := bits.Mul64(uint64(a), uint64(y))
 	h2, l2 := bits.Mul64(uint64(b), uint64(x))
 	return h1 < h2 || h1 == h2 && l1 < l2
 }
 
-// MulDiv is a*b/c without overflow, for amounts not negative and a quotient that fits.
+// MulDiv returns a*b/c without overflow, for nonnegative amounts and a quotient that fits.
 func MulDiv(a, b, c int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi >= uint64(c) {
@@ -96,8 +94,8 @@ func FractionLess(a, b, c, d int64) bool {
 	return h1 < h2 || h1 == h2 && l1 < l2
 }
 
-// IsWithin reports whether a is no more than b in every resource. So a request is within no new node whose DaemonSets alone ask for more than it
-// has of some resource, whether the request asks for that one or not.
+// IsWithin reports whether a is at most b in every resource. So no request fits on a new node whose DaemonSets request
+// more than it has of some resource, even if the request has none of that resource.
 func IsWithin(a, b *Vec, nd int) bool {
 	for k := range nd {
 		if a[k] > b[k] {
@@ -107,8 +105,8 @@ func IsWithin(a, b *Vec, nd int) bool {
 	return true
 }
 
-// FitsSlice reports whether a request fits into what a standing node has left, which is part of a longer list. Of what the request doesn't ask
-// for there may be less than nothing, as kube-scheduler has it.
+// FitsSlice reports whether a request fits in the free resources of an existing node, a part of a longer list. As in
+// kube-scheduler, resources that are not requested may be negative.
 func FitsSlice(req *Vec, free []int64) bool {
 	for k, v := range free {
 		if req[k] > v && req[k] > 0 {
@@ -118,7 +116,7 @@ func FitsSlice(req *Vec, free []int64) bool {
 	return true
 }
 
-// TimesIn is how often a request fits into an amount, unlimited where it asks for nothing.
+// TimesIn returns how many times a request fits in an amount, Unlimited if it is empty.
 func TimesIn(req, rem *Vec, nd int) int64 {
 	n := Unlimited
 	for k := range nd {
@@ -137,7 +135,7 @@ func AppendWords(b []byte, words []uint64) []byte {
 	return b
 }
 
-// AppendBools appends a letter for each of a list to a key.
+// AppendBools appends one letter per element to a key.
 func AppendBools(buf []byte, list []bool) []byte {
 	for _, b := range list {
 		if b {

@@ -11,47 +11,46 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Offer is one thing that can be bought: an instance type of a pool in one zone and capacity type, with every label
-// that the problem looks at fixed. Where the pool leaves a label of its own open (In several values, Exists), there
-// is an offer for each value that matters.
+// Offer is an offering of a pool: an instance type in one zone and capacity type, with a fixed value of every label used
+// in the problem. If the pool leaves one of its labels open (In with several values, Exists), there is an offer for each
+// value that matters.
 type Offer struct {
 	Pool         int
 	InstanceType *model.InstanceType
 	Offering     *model.Offering
-	Labels       []int32             // by key of labelTable: its value there; shared by all of one shape
+	Labels       []int32             // by key of labelTable: value of the label; shared by all offers of one shape
 	shape        int                 // of problemCompiler.labelShapes: same pool, labels and DaemonSets
-	TypeStart    int                 // the first of the pool's offers of types of this name, which lie together
-	Allocatable  *Vec                // less the DaemonSets that will stand on it; shared by all of one size
-	Size         int                 // its place in Catalog.Sizes
-	Ports        PortUse             // of those DaemonSets
-	CSILimits    map[string]int64    // by driver: volumes attached at most; only limits that the demand could exceed
-	Price        int64               // micro-dollars an hour
-	Charge       model.Resources     // what a node of it takes of limits: see PoolLimits
-	Available    bool                // can be had now
-	Quantity     int                 // which limited quantity it draws on, maybe with offers of other pools; -1: as many as wanted
-	DominatedBy  int                 // another of the pool with no less room, for every pod, that costs no more: see machinesOf; -1: none
-	Variant      []model.Requirement // the open labels of the pool that it fixes
+	TypeStart    int                 // index of the pool's first offer with this type name; these are adjacent
+	Allocatable  *Vec                // minus the requests of DaemonSets on its nodes; shared by all offers of one size
+	Size         int                 // index in Catalog.Sizes
+	Ports        PortUse             // host ports of those DaemonSets
+	CSILimits    map[string]int64    // by driver: attach limits; only those that the demand could exceed
+	Price        int64               // micro-dollars per hour
+	Charge       model.Resources     // amounts that a node counts toward limits: see PoolLimits
+	Available    bool                // capacity is available now
+	Quantity     int                 // index of its limited quantity, possibly shared with other pools; -1: unlimited
+	DominatedBy  int                 // offer of the same pool with at least as much capacity, for every pod, at no higher cost: see machinesOf; -1: none
+	Variant      []model.Requirement // values of the pool's open labels
 }
 
-// Level is the pools of one weight and rank: offers lo to hi, hi excluded. Levels are bought from in order, the
-// highest weight first.
+// Level is the pools of one weight and rank: offers lo to hi, excluding hi. Levels are used in order, highest weight
+// first.
 type Level struct {
 	Lo, Hi int
 }
 
-// OfferSet is a set of offers as a bitmap. There is one object for each set, so that sets are compared by address or
-// id.
+// OfferSet is a set of offers as a bitmap. Each set has a single object, so sets are compared by address or ID.
 type OfferSet struct {
 	ID           int
 	Bits         []uint64
-	MaximalSizes []Vec // the sizes of its offers that are not within another; made when first asked for
+	MaximalSizes []Vec // sizes of its offers that are not within another; computed on demand
 	sizesKnown   bool
 }
 
 // Contains reports whether offer i is in the set.
 func (set *OfferSet) Contains(i int) bool { return set.Bits[i>>6]>>(i&63)&1 != 0 }
 
-// ForEach calls for every offer of the level that is in the set, ascending.
+// ForEach calls a function for every offer of the level in the set, in ascending order.
 func (set *OfferSet) ForEach(l Level, call func(i int)) {
 	for w := l.Lo >> 6; w<<6 < l.Hi; w++ {
 		for b := set.Bits[w]; b != 0; b &= b - 1 {
@@ -62,7 +61,7 @@ func (set *OfferSet) ForEach(l Level, call func(i int)) {
 	}
 }
 
-// InternOfferSet returns the one offer set with these bits. The bits must not be changed afterwards.
+// InternOfferSet returns the unique offer set with these bits, which must not be changed afterwards.
 func (s *Catalog) InternOfferSet(bits []uint64) *OfferSet {
 	s.offerSetKey = AppendWords(s.offerSetKey[:0], bits)
 	if set := s.offerSetByBits[string(s.offerSetKey)]; set != nil {
@@ -74,7 +73,7 @@ func (s *Catalog) InternOfferSet(bits []uint64) *OfferSet {
 	return set
 }
 
-// Intersect returns the offers that are in both sets.
+// Intersect returns the intersection of two sets.
 func (s *Catalog) Intersect(a, b *OfferSet) *OfferSet {
 	if a == b {
 		return a
@@ -107,7 +106,7 @@ func addMaximal(tops []Vec, v *Vec, nd int) []Vec {
 	return append(kept, *v)
 }
 
-// SomeOfferHolds reports whether some offer of the set is large enough for an amount, limits and quantities aside.
+// SomeOfferHolds reports whether some offer of the set is large enough for an amount, ignoring limits and quantities.
 func (s *Catalog) SomeOfferHolds(set *OfferSet, req *Vec) bool {
 	if !set.sizesKnown {
 		set.sizesKnown = true
@@ -127,20 +126,20 @@ func (s *Catalog) SomeOfferHolds(set *OfferSet, req *Vec) bool {
 	return false
 }
 
-// PoolOffersCheapestFirst lists the offers of a pool, cheapest first.
+// PoolOffersCheapestFirst returns the offers of a pool, cheapest first.
 func (s *Catalog) PoolOffersCheapestFirst(pool int) []int {
 	lo, hi := s.PoolOfferRange(pool)
 	return s.poolOffersByPrice[lo:hi]
 }
 
-// PoolOfferRange is where a pool's offers lie in the catalog, hi excluded; those of the first of its family stand for
-// all.
+// PoolOfferRange returns the range of a pool's offers in the catalog, excluding hi. For pools of one family, it is that
+// of the first one.
 func (s *Catalog) PoolOfferRange(pool int) (lo, hi int) {
 	pool = s.EquivalentPool[pool]
 	return s.poolStart[pool], s.poolStart[pool+1]
 }
 
-// PoolOffers is the pool's offers of which there are as many as wanted.
+// PoolOffers returns the pool's offers without a limited quantity.
 func (s *Catalog) PoolOffers(pool int) *OfferSet {
 	for len(s.poolSets) < len(s.in.Given.Pools) {
 		bits := make([]uint64, (len(s.Offers)+63)/64)
@@ -154,7 +153,7 @@ func (s *Catalog) PoolOffers(pool int) *OfferSet {
 	return s.poolSets[s.EquivalentPool[pool]]
 }
 
-// SetHasPool reports whether some offer of the pool is in the set.
+// SetHasPool reports whether the set has an offer of the pool.
 func (s *Catalog) SetHasPool(set *OfferSet, pi int) bool {
 	lo, hi := s.PoolOfferRange(pi)
 	for i := lo; i < hi; i++ {
@@ -165,13 +164,13 @@ func (s *Catalog) SetHasPool(set *OfferSet, pi int) bool {
 	return false
 }
 
-// BuysFrom reports whether anything is ever bought from the pool.
+// BuysFrom reports whether the pool can be used for launches at all.
 func (s *Catalog) BuysFrom(pool int) bool {
 	return slices.Contains(s.Families[s.EquivalentPool[pool]].Pools, pool)
 }
 
-// CheapestLevel is the first level in which an offer of the set holds the amount, and the least price there;
-// len(levels) and 0 where none does.
+// CheapestLevel returns the first level in which an offer of the set holds the amount, and the lowest price there;
+// len(levels) and 0 if there is none.
 func (s *Catalog) CheapestLevel(set *OfferSet, req *Vec) (int, int64) {
 	for level, l := range s.Levels {
 		for _, i := range s.offersByPrice[l.Lo+s.firstLevelCandidate(level, req) : l.Hi] {
@@ -183,7 +182,7 @@ func (s *Catalog) CheapestLevel(set *OfferSet, req *Vec) (int, int64) {
 	return len(s.Levels), 0
 }
 
-// FirstLevelOf is the first level with an offer of the set, -1 where none has one.
+// FirstLevelOf returns the first level with an offer of the set, -1 if there is none.
 func (s *Catalog) FirstLevelOf(set *OfferSet) int {
 	for level := range s.Levels {
 		if s.HasOfferIn(set, s.Levels[level]) {
@@ -193,7 +192,7 @@ func (s *Catalog) FirstLevelOf(set *OfferSet) int {
 	return -1
 }
 
-// HasOfferIn reports whether an offer of the level is in the set.
+// HasOfferIn reports whether the set has an offer of the level.
 func (s *Catalog) HasOfferIn(set *OfferSet, l Level) bool {
 	for i := l.Lo; i < l.Hi; i++ {
 		if set.Contains(i) {
@@ -214,7 +213,7 @@ func (s *Catalog) SpansLevels(set *OfferSet) bool {
 	return n > 1
 }
 
-// UnlimitedOffers is the set less the offers that draw on a limited quantity.
+// UnlimitedOffers returns the set without offers of limited quantity.
 func (s *Catalog) UnlimitedOffers(set *OfferSet) *OfferSet {
 	bits := slices.Clone(set.Bits)
 	for i := range s.Offers {
@@ -225,22 +224,22 @@ func (s *Catalog) UnlimitedOffers(set *OfferSet) *OfferSet {
 	return s.InternOfferSet(bits)
 }
 
-// AreInterchangeable reports whether two offers may be choices of one claim: of one capacity type and node group, with
-// the same labels of the pool's own.
+// AreInterchangeable reports whether one NodeClaim may allow both offers: they have the same capacity type, node group
+// and pool-specific labels.
 func (s *Catalog) AreInterchangeable(i, j int) bool {
 	return s.Offers[i].Offering.CapacityType == s.Offers[j].Offering.CapacityType && SameVariant(&s.Offers[i], &s.Offers[j])
 }
 
-// SameVariant reports whether two offers are of one node group, with the same labels of the pool's own.
+// SameVariant reports whether two offers have the same node group and pool-specific labels.
 func SameVariant(a, b *Offer) bool {
 	return a.Offering.Labels[model.LabelNodeGroup] == b.Offering.Labels[model.LabelNodeGroup] && slices.EqualFunc(a.Variant, b.Variant, func(x, y model.Requirement) bool {
 		return x.Key == y.Key && slices.Equal(x.Values, y.Values)
 	})
 }
 
-// IndependentParts numbers offer sets so that sets of different numbers have no offer of the level in common, nor,
-// where shared is asked for, a limit or a limited quantity: what goes to the ones and what goes to the others are
-// separate problems. It returns the number of each set, ascending by first set, and how many numbers there are.
+// IndependentParts divides offer sets into parts that have no offer of the level in common and, with shared, no limit
+// and no limited quantity: parts are separate problems. It returns the part of each set, numbered by first set, and the
+// number of parts.
 func (s *Catalog) IndependentParts(l Level, masks []*OfferSet, shared bool) (of []int, n int) {
 	parent := make([]int, len(masks))
 	for i := range parent {
@@ -302,7 +301,7 @@ func (s *Catalog) IndependentParts(l Level, masks []*OfferSet, shared bool) (of 
 	return of, n
 }
 
-// Catalog is what can be bought.
+// Catalog is everything that can be launched.
 type Catalog struct {
 	in   *Input
 	work *Work
@@ -312,13 +311,13 @@ type Catalog struct {
 	poolOffersByPrice []int   // offers by pool, price, number
 	poolStart         []int   // by pool: where its offers begin; one more for the end
 	Levels            []Level
-	Sizes             []*Vec // the different amounts that offers have room for; Offer.Allocatable points there
+	Sizes             []*Vec // distinct capacities of offers; Offer.Allocatable points here
 
 	poolCapacityIndex  []capacityIndex // by pool, over poolOffersByPrice; made when first needed
 	levelCapacityIndex []capacityIndex // by level, over offersByPrice; made when first needed
 
 	EquivalentPool      []int         // by pool: the first of its family
-	Families            []family      // by their first pools
+	Families            []family      // sorted by their first pools
 	typeLists           []poolCatalog // one a list of types, for the labels its provider sets
 	minValuesByPool     []MinValues
 	valueTables         map[int]*valueTable // by pool: see valuesOf
@@ -360,7 +359,7 @@ func (r *capacityIndex) firstCandidate(s *Catalog, list []int, req *Vec) int {
 	return sort.Search(len(r.maxima), func(b int) bool { return IsWithin(req, &r.maxima[b], s.in.NumDims) }) * capacityIndexStep
 }
 
-// FirstPoolCandidate is a place among the pool's offers, cheapest first, before which none holds the amount.
+// FirstPoolCandidate returns an index in the pool's offers, cheapest first, before which no offer holds the amount.
 func (s *Catalog) FirstPoolCandidate(pool int, req *Vec) int {
 	if s.poolCapacityIndex == nil {
 		s.poolCapacityIndex = make([]capacityIndex, len(s.in.Given.Pools))
@@ -381,8 +380,8 @@ func (s *Catalog) firstLevelCandidate(level int, req *Vec) int {
 // bought is charged to the first that has something left within its limits.
 type family struct {
 	Pools   []int
-	Limited bool   // every one of them is
-	Has     []bool // by resource: some of them limits it
+	Limited bool   // every pool has limits
+	Has     []bool // by resource: some pool limits it
 	counts  []int  // the limits that they are under, by number
 }
 

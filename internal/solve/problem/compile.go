@@ -12,7 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Compile makes the problem of what Solve is given: what can be bought, and what must be placed.
+// Compile compiles the input of Solve: what can be launched, and what must be placed.
 func Compile(in *Input, work *Work) (*Catalog, *Instance) {
 	p := in.Given
 	catalog := &Catalog{in: in, work: work, offerSetByBits: map[string]*OfferSet{}, intersections: map[[2]*OfferSet]*OfferSet{}}
@@ -130,8 +130,8 @@ func (s *problemCompiler) findSupplied(used []bool) {
 	}
 }
 
-// SuppliedResources says of each of the first n resources whether some node has it free, or some instance type of a pool
-// has it or promises it. Of the fixed ones it says nothing.
+// SuppliedResources reports for each of the first n resources whether a node has some of it free, or an instance type of
+// a pool has or promises it. It ignores fixed resources.
 func SuppliedResources(nodes []ExistingNode, pools []Pool, n int) []bool {
 	supplied := make([]bool, n)
 	add := func(r model.Resources) {
@@ -246,7 +246,7 @@ func constraintRank(c *model.Class) int {
 	return n
 }
 
-// ComparePods orders pods by namespace, name and UID.
+// ComparePods compares pods by namespace, name and UID.
 func ComparePods(a, b *model.Pod) int {
 	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
 		return c

@@ -111,7 +111,8 @@ func (s *Instance) standing(p *Pool, vals []int32) (out []int) {
 	return out
 }
 
-// LargestDaemon returns the DaemonSet on new nodes of an offer whose pod requests most of a resource, and how much; nil if none requests any.
+// LargestDaemon returns the DaemonSet on new nodes of an offer with the largest request of a resource, and the request;
+// nil if none requests it.
 func (s *Instance) LargestDaemon(o *Offer, dim int) (most *model.Daemon, request int64) {
 	for _, i := range s.standing(&s.in.Given.Pools[o.Pool], o.Labels) {
 		if d := s.Daemons[i]; d.req[dim] > request {
@@ -121,7 +122,7 @@ func (s *Instance) LargestDaemon(o *Offer, dim int) (most *model.Daemon, request
 	return most, request
 }
 
-// DaemonRequests returns what the DaemonSets on new nodes of an offer request of a resource.
+// DaemonRequests returns the total requests of a resource by DaemonSets on new nodes of an offer.
 func (s *Instance) DaemonRequests(o *Offer, dim int) (sum int64) {
 	for _, i := range s.standing(&s.in.Given.Pools[o.Pool], o.Labels) {
 		sum += s.Daemons[i].req[dim]
@@ -155,13 +156,13 @@ func (r *daemonRules) isNear(t *labelTable, vals []int32, beside bool) bool {
 	return true
 }
 
-// OfferAdmits reports whether classes of the filter may be on a node of an offer, as far as its labels and its DaemonSets say.
+// OfferAdmits reports whether the labels and DaemonSets of an offer admit classes of the filter.
 func (s *Instance) OfferAdmits(f *nodeFilter, o *Offer) bool {
 	return f.Passes(&s.in.Keys, o.Labels, nil, "") && (f.daemons == nil || s.admitBeside(f.daemons, o.Labels, s.standing(&s.in.Given.Pools[o.Pool], o.Labels)))
 }
 
-// DaemonRefusal says which DaemonSet's pod keeps a class off the nodes of an offer, by an anti-affinity term of one of the two, or because the
-// class must be beside it and it does not stand there; nil if none does.
+// DaemonRefusal returns the DaemonSet that excludes a class from nodes of an offer, because of an anti-affinity term of
+// either, or because the class must be near its pods and it has none there; nil if there is none.
 func (s *Instance) DaemonRefusal(c *Class, o *Offer) *plan.Reason {
 	r := c.Filter.daemons
 	if r == nil {

@@ -37,5 +37,5 @@ func (t *labelTable) internValue(key int, v string) int32 {
 	return id
 }
 
-// OpenValue stands for the value of a label that a node in flight will have, while it is not certain.
+// OpenValue represents a label value of an in-flight node that is not certain yet.
 const OpenValue = int32(-1)

@@ -9,17 +9,17 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// OwnLimits stands for the limits of a NodePool among those of Problem.Limits.
+// OwnLimits represents the limits of a NodePool among those of Problem.Limits.
 const OwnLimits = -1
 
-// PoolLimits are the limits that a pool's nodes count against while bins are opened: its own, and those that it shares
-// with others. What is left of them is kept once for all pools that share them.
+// PoolLimits are the limits that apply to a pool's nodes while bins are opened: its own, and those shared with other
+// pools. The remainder of shared limits is stored once for all pools.
 //
-// A node is charged with a vector: the capacity of its instance type and, where some limit is on dollars, its price in
-// micro-dollars an hour, in the place behind the last resource.
+// A node is charged as a vector: the capacity of its instance type and, if some limit is in dollars, its price in
+// micro-dollars per hour after the last resource.
 type PoolLimits struct {
 	Limited bool
-	Has     []bool // by resource: some limit is on it
+	Has     []bool // by resource: some limit applies to it
 
 	counts []*limitCount
 }
@@ -116,7 +116,7 @@ func (l *PoolLimits) add(c *limitCount) {
 	}
 }
 
-// CloneLimits returns a copy to charge.
+// CloneLimits returns a copy that can be charged.
 func CloneLimits(limits []PoolLimits) []PoolLimits {
 	out := slices.Clone(limits)
 	copies := map[*limitCount]*limitCount{}
@@ -134,7 +134,7 @@ func CloneLimits(limits []PoolLimits) []PoolLimits {
 	return out
 }
 
-// RestoreLimits takes back everything that a clone of limits was charged.
+// RestoreLimits reverts all charges of a clone of limits.
 func RestoreLimits(clone, limits []PoolLimits) {
 	for i := range clone {
 		for j, c := range clone[i].counts {
@@ -158,7 +158,7 @@ func (c *limitCount) copiesAllowed(charge model.Resources) int64 {
 	return n
 }
 
-// CopiesAllowed is how many machines of this charge the limits still allow.
+// CopiesAllowed returns how many more machines with this charge the limits allow.
 func (l *PoolLimits) CopiesAllowed(charge model.Resources) int64 {
 	n := Unlimited
 	for _, c := range l.counts {
@@ -167,7 +167,7 @@ func (l *PoolLimits) CopiesAllowed(charge model.Resources) int64 {
 	return n
 }
 
-// Charge takes n machines of this charge off the limits; a negative n gives them back.
+// Charge subtracts n machines with this charge from the limits; a negative n adds them.
 func (l *PoolLimits) Charge(charge model.Resources, n int64) {
 	for _, c := range l.counts {
 		if c.nodes >= 0 {
@@ -181,16 +181,16 @@ func (l *PoolLimits) Charge(charge model.Resources, n int64) {
 	}
 }
 
-// Shortage is a limit that does not allow one more machine, and what of: nodes, or the resource at a dimension.
+// Shortage is a limit that does not allow one more machine, with the exhausted dimension: nodes, or a resource.
 type Shortage struct {
-	Limit      int // of Problem.Limits, or OwnLimits
+	Limit      int // index in Problem.Limits, or OwnLimits
 	Nodes      bool
 	Dim        model.Dim
 	Need, Left int64
 }
 
-// Shortage returns the first limit that does not allow a machine of this charge, the pool's own before those that it
-// shares, and false where all allow it.
+// Shortage returns the first limit that does not allow a machine with this charge, the pool's own limits before shared
+// ones; false if all allow it.
 func (l *PoolLimits) Shortage(charge model.Resources) (Shortage, bool) {
 	for _, c := range l.counts {
 		if c.nodes == 0 {
@@ -205,7 +205,7 @@ func (l *PoolLimits) Shortage(charge model.Resources) (Shortage, bool) {
 	return Shortage{}, false
 }
 
-// SharedWith returns the limits of Problem.Limits that limit the pool's nodes in this problem.
+// SharedWith returns the indexes of the Problem.Limits that apply to the pool's nodes.
 func (l *PoolLimits) SharedWith() (out []int) {
 	for _, c := range l.counts {
 		if c.limit != OwnLimits {

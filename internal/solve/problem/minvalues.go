@@ -9,11 +9,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// MinValues are the requirements of a pool that ask for a number of distinct values of a label among what a claim may
-// become.
+// MinValues are the requirements of a pool with minValues: a minimum number of distinct values of a label among the
+// instance types that a NodeClaim allows.
 type MinValues []model.Requirement
 
-// MinValuesOf returns the requirements with minValues that a pool insists on; nil if it has none or relaxes them.
+// MinValuesOf returns the requirements of a pool with enforced minValues; nil if it has none or relaxes them.
 func (s *Catalog) MinValuesOf(pool int) MinValues {
 	if s.in.Given.Pools[pool].RelaxMinValues {
 		return nil
@@ -21,8 +21,7 @@ func (s *Catalog) MinValuesOf(pool int) MinValues {
 	return s.WantedMinValues(pool)
 }
 
-// WantedMinValues returns the requirements with minValues of a pool, whether it insists on them or not; nil if it has
-// none.
+// WantedMinValues returns the requirements of a pool with minValues, enforced or not; nil if it has none.
 func (s *Catalog) WantedMinValues(pool int) MinValues {
 	for i := len(s.minValuesByPool); i < len(s.in.Given.Pools); i++ {
 		var out MinValues
@@ -89,8 +88,8 @@ func (s *Catalog) valuesOf(pool int) *valueTable {
 	return t
 }
 
-// ValueCount counts the distinct values that offers of a pool have of its keys with minValues, as offers are added one
-// after the other. The zero value counts for a pool that asks for none.
+// ValueCount counts the distinct values of keys with minValues among offers of a pool, which are added one by one. The
+// zero value is for a pool without minValues.
 type ValueCount struct {
 	table *valueTable
 	seen  []uint64 // bitmap of the values counted
@@ -98,7 +97,7 @@ type ValueCount struct {
 	unmet int      // keys that lack values
 }
 
-// CountValues returns a count of no offers of a pool yet.
+// CountValues returns an empty count for a pool.
 func (s *Catalog) CountValues(pool int) ValueCount {
 	t := s.valuesOf(pool)
 	if t == nil {
@@ -107,14 +106,14 @@ func (s *Catalog) CountValues(pool int) ValueCount {
 	return ValueCount{table: t, seen: make([]uint64, (t.bits+63)/64), have: make([]int, len(t.keys)), unmet: len(t.keys)}
 }
 
-// Reset forgets the offers added.
+// Reset removes all offers.
 func (c *ValueCount) Reset() {
 	clear(c.seen)
 	clear(c.have)
 	c.unmet = len(c.have)
 }
 
-// Add counts the values of an offer.
+// Add adds the values of an offer.
 func (c *ValueCount) Add(offer int) {
 	for k := range c.have {
 		n := c.table.numbers[(offer-c.table.first)*len(c.have)+k]
@@ -132,7 +131,7 @@ func (c *ValueCount) Add(offer int) {
 	}
 }
 
-// Gains reports whether an offer has a value that is still lacking.
+// Gains reports whether an offer has a value that is still missing.
 func (c *ValueCount) Gains(offer int) bool {
 	if c.unmet == 0 {
 		return false
@@ -159,7 +158,7 @@ func (c *ValueCount) AreAlike(i, j int) bool {
 // IsMet reports whether no key lacks values.
 func (c *ValueCount) IsMet() bool { return c.unmet == 0 }
 
-// Lacking returns how many values are lacking, of all keys together.
+// Lacking returns the total number of missing values of all keys.
 func (c *ValueCount) Lacking() (n int) {
 	for k := range c.have {
 		n += max(0, c.table.keys[k].MinValues-c.have[k])
@@ -167,7 +166,7 @@ func (c *ValueCount) Lacking() (n int) {
 	return n
 }
 
-// FirstUnmet returns the first requirement that lacks values and how many values it has; nil if none does.
+// FirstUnmet returns the first requirement with missing values, and how many it has; nil if there is none.
 func (c *ValueCount) FirstUnmet() (r *model.Requirement, have int) {
 	for k := range c.have {
 		if r := &c.table.keys[k]; c.have[k] < r.MinValues {
@@ -177,7 +176,7 @@ func (c *ValueCount) FirstUnmet() (r *model.Requirement, have int) {
 	return nil, 0
 }
 
-// Relax lowers minValues of the requirements that are not met to the values counted, and reports whether there was one.
+// Relax lowers minValues of unmet requirements to the values counted, and reports whether it changed any.
 func (c *ValueCount) Relax(requirements model.Requirements) (out model.Requirements, relaxed bool) {
 	for k := range c.have {
 		r := &c.table.keys[k]

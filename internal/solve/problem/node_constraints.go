@@ -9,10 +9,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// NodeConstraints are asked in this order; a reason is that of the first that refuses.
+// NodeConstraints are checked in this order. The reason is that of the first one that refuses.
 var NodeConstraints = [...]*NodeConstraint{&hostPorts, &exclusiveVolumes, &volumeLimits}
 
-// Dominates reports whether a node holds whatever another with these traits holds, resources aside.
+// Dominates reports whether a node holds everything that another node with traits b holds, ignoring resources.
 func (a *NodeTraits) Dominates(b *NodeTraits) bool {
 	for _, x := range NodeConstraints {
 		if x.dominates != nil && !x.dominates(a, b) {
@@ -22,10 +22,10 @@ func (a *NodeTraits) Dominates(b *NodeTraits) bool {
 	return true
 }
 
-// IsEmpty reports whether nothing that a constraint looks at is on the node.
+// IsEmpty reports whether the node has nothing that a constraint checks.
 func (used *Occupancy) IsEmpty() bool { return len(used.Ports) == 0 && len(used.Handles) == 0 }
 
-// Add notes what the class's pods bring, once for each class, however many of its pods come.
+// Add adds pods of the class, once per class, for any number of its pods.
 func (used *Occupancy) Add(c *Class) {
 	if !c.Occupies {
 		return
@@ -37,7 +37,7 @@ func (used *Occupancy) Add(c *Class) {
 	}
 }
 
-// AddToCopy is Add for a copy of what others have too.
+// AddToCopy is like Add, for a copy that shares data.
 func (used *Occupancy) AddToCopy(c *Class) {
 	if !c.Ports.IsEmpty() {
 		used.Ports = slices.Clone(used.Ports)
@@ -59,7 +59,7 @@ func (used *Occupancy) Allows(c *Class, on NodeTraits) int64 {
 	return n
 }
 
-// FitsOn reports whether everything on a bin may be on a machine of the offer, resources aside.
+// FitsOn reports whether the contents of a bin are allowed on a machine of the offer, ignoring resources.
 func (used *Occupancy) FitsOn(o *Offer) bool {
 	for _, x := range NodeConstraints {
 		if x.fits != nil && !x.fits(used, o) {
@@ -69,7 +69,7 @@ func (used *Occupancy) FitsOn(o *Offer) bool {
 	return true
 }
 
-// MostAlone returns how many pods of the class one node holds at most, whatever else is there.
+// MostAlone returns the maximum number of pods of the class on one node, regardless of other pods.
 func (c *Class) MostAlone(in *Input) int64 {
 	n := Unlimited
 	for _, x := range NodeConstraints {
@@ -80,7 +80,7 @@ func (c *Class) MostAlone(in *Input) int64 {
 	return n
 }
 
-// Concerns reports whether a constraint looks at pods of the class.
+// Concerns reports whether the constraint checks pods of the class.
 func (x *NodeConstraint) Concerns(in *Input, c *Class) bool {
 	return x.concerns != nil && x.concerns(in, c)
 }
@@ -90,8 +90,8 @@ func (c *Class) occupies(in *Input) bool {
 	return slices.ContainsFunc(NodeConstraints[:], func(x *NodeConstraint) bool { return x.Concerns(in, c) })
 }
 
-// ExplainNode returns the reason of the first constraint that keeps pods of the class off every new node of the pool, nil
-// if none does.
+// ExplainNode returns the reason of the first constraint that excludes pods of the class from every new node of the
+// pool, nil if there is none.
 func (u *Usage) ExplainNode(c *Class, pool int) *plan.Reason {
 	for _, x := range NodeConstraints {
 		if x.explain == nil {

@@ -14,14 +14,14 @@ import (
 type nodeFilter struct {
 	id            int
 	Tolerations   []model.Toleration
-	Terms         []term   // on nodes that are to come; empty: any node
+	Terms         []term   // for new nodes; empty: any node
 	volumes       [][]term // of each volume one must match, on nodes that are to come
 	standingTerms []term   // Terms for nodes that are there
 	standing      []standingVolume
 	looksAtNames  bool         // some term looks at the node's name
 	daemons       *daemonRules // nil: none
-	Offers        *OfferSet    // offers that pass
-	NodeVerdicts  []int8       // by label shape of nodes: 0 not known, 1 passes, 2 does not
+	Offers        *OfferSet    // offers that match
+	NodeVerdicts  []int8       // by label shape of nodes: 0 unknown, 1 matches, 2 does not match
 
 	bars map[barredSite]plan.Reason // what is not bought for the class; nil: nothing
 }
@@ -37,7 +37,7 @@ type standingVolume struct {
 // barredSite is a pool, or a node group of it, by name.
 type barredSite struct{ pool, group string }
 
-// BarOn returns why an offer is not bought for the class; false: it may be.
+// BarOn returns why an offer is excluded for the class; false: it is not.
 func (f *nodeFilter) BarOn(p *Pool, o *Offer) (plan.Reason, bool) {
 	if f.bars == nil {
 		return plan.Reason{}, false
@@ -57,7 +57,7 @@ func (f *nodeFilter) BarOn(p *Pool, o *Offer) (plan.Reason, bool) {
 type term struct {
 	Requirements   []requirement
 	Names          *model.Requirement
-	MatchesNothing bool // the empty term, which matches nothing
+	MatchesNothing bool // an empty term, which matches nothing
 }
 
 // requirement is one requirement of a term, with its verdict on every value seen so far.
@@ -67,7 +67,7 @@ type requirement struct {
 	verdicts []int8 // by value: 0 not known, 1 matches, 2 does not
 }
 
-// Matches reports whether the requirement allows a value; one that is not certain yet it does not.
+// Matches reports whether the requirement allows a value. A value that is not certain yet does not match.
 func (q *requirement) Matches(t *labelTable, v int32) bool {
 	if v == OpenValue {
 		return false // not certain
@@ -97,8 +97,8 @@ func (f *nodeFilter) passesAffinityOn(t *labelTable, vals []int32, x *ExistingNo
 	return f.passesAffinity(t, vals, x.Open, x.Name)
 }
 
-// Passes reports whether node affinity and volumes let the class on a node to come with these label values and this name;
-// taints aside.
+// Passes reports whether node affinity and volumes allow the class on a new node with these label values and this name,
+// ignoring taints.
 func (f *nodeFilter) Passes(t *labelTable, vals []int32, open model.Requirements, name string) bool {
 	return f.passesAffinity(t, vals, open, name) && !slices.ContainsFunc(f.volumes, func(alt []term) bool { return !AnyTermMatches(alt, t, vals, open, name) })
 }
@@ -198,6 +198,6 @@ type affinityTerm struct {
 	domains map[string]bool // by value; nil for hosts
 }
 
-// MeetsAffinity reports whether pods of DaemonSets meet the required affinity of the filter's classes: then the filter says which
-// nodes that leaves, and no other rule is to.
+// MeetsAffinity reports whether pods of DaemonSets satisfy the required affinity of the filter's classes. Then the
+// filter determines the allowed nodes, and no rule is needed.
 func (f *nodeFilter) MeetsAffinity() bool { return f.daemons != nil && f.daemons.near != nil }

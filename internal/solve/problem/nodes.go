@@ -95,7 +95,7 @@ func (s *problemCompiler) compileNodes(nodes []*ExistingNode) {
 	s.compileVolumesInUse()
 }
 
-// NodeAdmits reports whether the node's labels and taints let classes of the filter on.
+// NodeAdmits reports whether the labels and taints of a node admit classes of the filter.
 func (s *Instance) NodeAdmits(f *nodeFilter, node int) bool {
 	r := &s.Nodes
 	if f.daemons != nil && !s.admitOnNode(f.daemons, node) {
@@ -129,8 +129,8 @@ func (s *Instance) checkNodeAdmits(f *nodeFilter, node int) bool {
 	return f.Passes(&s.in.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], x.Open, x.Name)
 }
 
-// PodsFittingNode is how many pods of the class the node's free resources hold, once DaemonSets still to come have
-// theirs.
+// PodsFittingNode returns how many pods of the class fit in the free resources of a node after its missing DaemonSet
+// pods.
 func (s *Usage) PodsFittingNode(c *Class, node int) int64 {
 	free := s.Free[node*s.in.NumDims : node*s.in.NumDims+s.in.NumDims]
 	if !FitsSlice(&c.Req, free) {
@@ -151,8 +151,8 @@ func (s *Usage) PodsFittingNode(c *Class, node int) int64 {
 	return n
 }
 
-// ChargeDaemons takes off a node's free resources what DaemonSets need whose pod is still to come. One that no longer
-// fits will not come, and takes nothing.
+// ChargeDaemons subtracts the requests of missing DaemonSet pods from the free resources of a node. A pod that does not
+// fit is ignored, because it will not be scheduled.
 func (s *Usage) ChargeDaemons(node int) {
 	if s.daemonsCharged[node] {
 		return
@@ -177,7 +177,7 @@ func runsDaemon(x *ExistingNode, d *model.Daemon) bool {
 	return slices.ContainsFunc(x.Pods, d.Runs)
 }
 
-// OccupancyOf is the ports and volumes that the node's pods hold, and the ports of DaemonSets still to come.
+// OccupancyOf returns the ports and volumes used by pods on a node, and the ports of missing DaemonSet pods.
 func (s *Usage) OccupancyOf(node int) *Occupancy {
 	r := &s.inst.Nodes
 	if s.occupancies == nil {

@@ -247,7 +247,7 @@ func providerKeys(types []*model.InstanceType) map[string]bool {
 	return known
 }
 
-// ProviderKeysOf is providerKeys, found once for a list of types.
+// ProviderKeysOf is like providerKeys, cached per list of types.
 func (s *Catalog) ProviderKeysOf(types []*model.InstanceType) map[string]bool {
 	for i := range s.typeLists {
 		if slices.Equal(s.typeLists[i].types, types) {
@@ -275,7 +275,8 @@ func unmetRequirement(rs model.Requirements, t *model.InstanceType, o *model.Off
 	return nil
 }
 
-// PoolLabel returns the one value that every node of the pool has for a label, as far as its types and offerings do not decide it.
+// PoolLabel returns the value of a label if it is the same on every node of the pool, unless its types and offerings
+// determine it.
 func PoolLabel(p *Pool, key string) (string, bool) {
 	if key == model.LabelProvisioner && p.Provisioner != "" {
 		return p.Provisioner, true

@@ -9,8 +9,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// PortUse is the host ports that a pod uses, as bits that portTable has numbered: those that it takes, and those of
-// which it bears none to be taken by others. It is sparse, since a pod uses few of all ports.
+// PortUse is the set of host ports that a pod uses, as bits numbered by portTable: the ports that it takes, and those
+// that must not be taken by other pods. It is sparse, since a pod uses few ports.
 type PortUse struct {
 	takes, conflicts []portWord // by place, ascending
 }
@@ -24,7 +24,7 @@ type portWord struct {
 // IsEmpty reports whether no port is used.
 func (u *PortUse) IsEmpty() bool { return len(u.takes) == 0 }
 
-// ConflictsWith reports whether pods of these uses can't be on one node.
+// ConflictsWith reports whether pods with these uses cannot share a node.
 func (u *PortUse) ConflictsWith(o *PortUse) bool {
 	for i, j := 0, 0; i < len(u.conflicts) && j < len(o.takes); {
 		switch a, b := &u.conflicts[i], &o.takes[j]; {
@@ -41,10 +41,10 @@ func (u *PortUse) ConflictsWith(o *PortUse) bool {
 	return false
 }
 
-// TakenPorts is a bitmap of the ports that are taken on one node.
+// TakenPorts is a bitmap of the host ports taken on one node.
 type TakenPorts []uint64
 
-// Refuse reports whether a use conflicts with what is taken.
+// Refuse reports whether a use conflicts with the taken ports.
 func (t TakenPorts) Refuse(u *PortUse) bool {
 	for i := range u.conflicts {
 		if w := &u.conflicts[i]; int(w.at) < len(t) && t[w.at]&w.bits != 0 {
@@ -54,7 +54,7 @@ func (t TakenPorts) Refuse(u *PortUse) bool {
 	return false
 }
 
-// Take adds what a use takes, in place. It returns the bitmap, which may have grown.
+// Take adds the ports of a use in place. It returns the bitmap, which may have grown.
 func (t TakenPorts) Take(u *PortUse) TakenPorts {
 	if n := len(u.takes); n > 0 {
 		for int(u.takes[n-1].at) >= len(t) {

@@ -13,7 +13,7 @@ import "github.com/dovetail-sh/dovetail/internal/model"
 // to kube-scheduler, which weighs it when it places the pod.
 const preferNoScheduleWeight = 100
 
-// PreferredOffersOf is findPreferredOffers, done once for a class.
+// PreferredOffersOf is like findPreferredOffers, cached per class.
 func (s *Instance) PreferredOffersOf(c *Class) *OfferSet {
 	if c.PreferredOffers == nil {
 		c.PreferredOffers, c.PreferenceGain = s.findPreferredOffers(c)
@@ -21,7 +21,7 @@ func (s *Instance) PreferredOffersOf(c *Class) *OfferSet {
 	return c.PreferredOffers
 }
 
-// PreferAmong narrows some of the offers of a class to those that it would pay for to have its preferences met.
+// PreferAmong restricts offers of a class to those that satisfy its preferences at an acceptable price.
 func (s *Instance) PreferAmong(c *Class, set *OfferSet) *OfferSet {
 	if w := s.PreferredOffersOf(c); w != c.Offers {
 		return s.catalog.Intersect(set, w)
@@ -103,7 +103,7 @@ func (s *Input) preferenceScore(c *Class, terms []term, o *Offer) (n int64) {
 	return n
 }
 
-// AddPreferenceCost is a price with what unmet preferences of that weight are worth.
+// AddPreferenceCost returns a price plus the value of unmet preferences of this weight.
 func (s *Input) AddPreferenceCost(price, unmet int64) int64 {
 	if unmet <= 0 {
 		return price

@@ -20,61 +20,60 @@ type daemon struct {
 	Ports  PortUse
 }
 
-// Input is what was asked, and the vocabulary that everything compiled shares: resources by position, labels
-// by number.
+// Input is the problem and the vocabulary shared by all compiled data: resources by position, labels by number.
 type Input struct {
 	Given  *Problem
 	Policy Policy
 
-	Dims    []model.Dim // the resources that pods ask for, ascending
-	NumDims int         // how many, with the exclusivities that lie behind them
+	Dims    []model.Dim // resources that pods request, ascending
+	NumDims int         // number of resources, including the exclusivities after them
 	Keys    labelTable
 	ports   portTable
 
-	LeaveOut string // a stage or a bound that takes no part; empty: none
-	// Heeded are the preferences that count; the others count for nothing.
+	LeaveOut string // stage or bound to disable; empty: none
+	// Heeded are the preferences that count; all others are ignored.
 	Heeded     Preferences
 	allClasses []*model.Class // of all pods; see SelectsAny
 }
 
-// Work counts the steps that a solve takes, and says when it must end.
+// Work counts the steps of a solve, and determines when it must stop.
 type Work struct {
-	Steps     int64 // counted so far
-	StepLimit int64 // of all refining together
-	Truncated bool  // something ended because of that limit
+	Steps     int64 // number of steps so far
+	StepLimit int64 // maximum number of steps of all refinement
+	Truncated bool  // the limit has ended some stage
 }
 
-// Instance is what must be placed: classes of pods and the nodes that exist. It does not change once it is compiled;
-// what is placed shows in Usage, and in the classes as pods assigned.
+// Instance is what must be placed: classes of pods, and existing nodes. It is read-only after compilation; placements
+// are stored in Usage, and in classes as assigned pods.
 type Instance struct {
 	in      *Input
 	work    *Work
 	catalog *Catalog
 
-	Classes []*Class // in the order they are placed in: see compileClasses
+	Classes []*Class // in placement order: see compileClasses
 	Daemons []*daemon
 	Nodes   nodeSet
 
-	// As the problem states them, before anything is placed.
-	InitialFree         []int64 // as Usage.Free
+	// State of the problem before anything is placed.
+	InitialFree         []int64 // like Usage.Free
 	InitialVolumesInUse map[string]bool
 	InitialLimits       []PoolLimits // by pool
 	InitialQuantities   []int64      // by Offer.Quantity
 }
 
-// Usage is what the pods placed so far have taken of existing nodes and of volumes.
+// Usage is what the placed pods use of existing nodes and of volumes.
 type Usage struct {
 	in      *Input
 	catalog *Catalog
 	inst    *Instance
 
-	Free           []int64         // of existing nodes: numDims amounts a node
+	Free           []int64         // free resources of existing nodes: numDims amounts per node
 	daemonsCharged []bool          // by node: DaemonSets still to come are taken off Free
 	occupancies    []Occupancy     // by node: ports and volumes in use; nil until somebody asks
 	volumesInUse   map[string]bool // exclusive ones; nil where no pod wants any
 }
 
-// NewUsage returns what the pods that are on the nodes already use.
+// NewUsage returns the usage by pods on existing nodes.
 func NewUsage(in *Input, catalog *Catalog, inst *Instance) *Usage {
 	s := &Usage{in: in, catalog: catalog, inst: inst}
 	s.Free = slices.Clone(s.inst.InitialFree)
@@ -83,7 +82,7 @@ func NewUsage(in *Input, catalog *Catalog, inst *Instance) *Usage {
 	return s
 }
 
-// Reset takes back everything placed.
+// Reset reverts all placements.
 func (s *Usage) Reset() {
 	copy(s.Free, s.inst.InitialFree)
 	clear(s.daemonsCharged)
@@ -101,7 +100,7 @@ func (s *Usage) Reset() {
 // with the last one.
 const firstPlanSteps = 400_000_000
 
-// OutOfSteps reports whether attempts have taken more steps than they may, and notes that the plan is truncated by it.
+// OutOfSteps reports whether attempts have exceeded the maximum number of steps, and marks the plan as truncated.
 func (s *Work) OutOfSteps() bool {
 	if s.Steps > s.StepLimit+firstPlanSteps {
 		s.Truncated = true
@@ -110,10 +109,10 @@ func (s *Work) OutOfSteps() bool {
 	return false
 }
 
-// Runs reports whether a stage or a bound, by name, takes part.
+// Runs reports whether a stage or a bound is enabled, by name.
 func (s *Input) Runs(name string) bool { return s.LeaveOut != name }
 
-// ResourceCost is what the resources of a pod cost at prices u, rounded down, micro-dollars << DualShift.
+// ResourceCost returns the cost of a pod's resources at prices u, rounded down, micro-dollars << DualShift.
 func (s *Input) ResourceCost(c *Class, u *[MaxDims]int64) int64 {
 	var v Sum128
 	for k := range s.NumDims {
@@ -130,7 +129,7 @@ func (s *Input) toVec(r model.Resources) (v Vec) {
 	return v
 }
 
-// ResourceName is the name of a resource, for reasons.
+// ResourceName returns the name of a resource, for reasons.
 func (s *Input) ResourceName(d model.Dim) string {
 	if int(d) < len(s.Given.ResourceNames) {
 		return s.Given.ResourceNames[d]
@@ -138,7 +137,7 @@ func (s *Input) ResourceName(d model.Dim) string {
 	return "resource"
 }
 
-// PlacementOrder lists the classes in the order they are placed: those put off least first, else as compiled.
+// PlacementOrder returns the classes in placement order: by number of deferrals, then as compiled.
 func (s *Instance) PlacementOrder(deferrals map[int]int) []*Class {
 	out := slices.Clone(s.Classes)
 	if len(deferrals) > 0 {
@@ -147,8 +146,8 @@ func (s *Instance) PlacementOrder(deferrals map[int]int) []*Class {
 	return out
 }
 
-// AntiAffinityOnNodes returns the classes of pods on existing nodes that have required anti-affinity, by key: their
-// terms can keep other pods away.
+// AntiAffinityOnNodes returns the classes of pods on existing nodes with required anti-affinity, by key. Their terms can
+// exclude other pods.
 func (s *Instance) AntiAffinityOnNodes() []*model.Class {
 	if s.Nodes.antiAffinity != nil || s.Nodes.antiAffinityKnown {
 		return s.Nodes.antiAffinity
@@ -171,7 +170,7 @@ func (s *Instance) AntiAffinityOnNodes() []*model.Class {
 	return s.Nodes.antiAffinity
 }
 
-// SelectorMatches reports whether the selector chooses pods of the class.
+// SelectorMatches reports whether the selector matches pods of the class.
 func (s *Input) SelectorMatches(x *model.Selector, c *model.Class) bool {
 	if x.Pods == nil {
 		return false
@@ -183,8 +182,8 @@ func (s *Input) SelectorMatches(x *model.Selector, c *model.Class) bool {
 	return x.Pods.Matches(c.Labels)
 }
 
-// SelectsAny reports whether a selector chooses any pod, of the demand or on an existing node. One that does not has no
-// say in where pods go.
+// SelectsAny reports whether a selector matches any pod, pending or on an existing node. One that does not has no effect
+// on placement.
 func (s *Input) SelectsAny(x *model.Selector) bool {
 	if s.allClasses == nil {
 		seen := map[*model.Class]bool{}
@@ -204,7 +203,7 @@ func (s *Input) SelectsAny(x *model.Selector) bool {
 	return slices.ContainsFunc(s.allClasses, func(c *model.Class) bool { return s.SelectorMatches(x, c) })
 }
 
-// AllSelectorsMatch reports whether each of the selectors chooses pods of the class.
+// AllSelectorsMatch reports whether all selectors match pods of the class.
 func (s *Input) AllSelectorsMatch(xs []model.Selector, c *model.Class) bool {
 	for i := range xs {
 		if !s.SelectorMatches(&xs[i], c) {
@@ -217,9 +216,9 @@ func (s *Input) AllSelectorsMatch(xs []model.Selector, c *model.Class) bool {
 // adjustmentDivisor: an adjusted cost is at most one part in so many above the price.
 const adjustmentDivisor = 100
 
-// AdjustPrice returns the adjusted cost of a machine, by which plans are compared: its price and what a machine costs
-// beside it (Policy.MachineMicro), but never more than a hundredth of the price. Small machines bear less of it, so
-// that two never seem cheaper than one twice their size and price, and cheap machines are not kept out by it.
+// AdjustPrice returns the adjusted cost of a machine, by which plans are compared: its price plus Policy.MachineMicro,
+// but at most a hundredth of the price. Small machines get a smaller addition, so that two of them never seem cheaper
+// than one of twice their size and price, and cheap machines are not excluded.
 func (s *Input) AdjustPrice(price int64) int64 {
 	m := s.Policy.MachineMicro
 	if m <= 0 {
@@ -228,51 +227,51 @@ func (s *Input) AdjustPrice(price int64) int64 {
 	return price + max(1, MulDiv(m, max(0, price), price+adjustmentDivisor*m))
 }
 
-// Preferences are which of the preferences of pods a plan heeds.
+// Preferences determines which preferences of pods a plan heeds.
 type Preferences int8
 
-// From all of them to none: AllPreferences, those for nodes alone, none.
+// From most to fewest: AllPreferences, node preferences only, none.
 const (
 	AllPreferences Preferences = iota
 	NodePreferences
 	NoPreferences
 )
 
-// HasDollars reports whether a limit on dollars is among them.
+// HasDollars reports whether one of the limits is in dollars.
 func (s *Input) HasDollars(l *PoolLimits) bool {
 	d := int(dollarDim(s.Given))
 	return d < len(l.Has) && l.Has[d]
 }
 
-// IsDollars reports whether a dimension of what limits are charged is the price.
+// IsDollars reports whether a dimension of a charge is the price.
 func (s *Input) IsDollars(d model.Dim) bool { return d == dollarDim(s.Given) }
 
-// WithPrice is a charge with another price, where that counts.
+// WithPrice returns a charge with another price, if limits depend on it.
 func (s *Input) WithPrice(charge model.Resources, micro int64) model.Resources {
 	return charge.With(dollarDim(s.Given), micro)
 }
 
-// Occupancy is what pods on a node keep others from: ports and attached volumes.
+// Occupancy is what pods on a node use exclusively: ports and attached volumes.
 type Occupancy struct {
 	known   bool
 	Ports   TakenPorts
-	Handles map[string]map[string]bool // by driver: volumes attached
+	Handles map[string]map[string]bool // by driver: attached volumes
 
 	attached []model.Attachment // volumes that are attached, in use or not
 }
 
-// NodeTraits is what constraints know of a node beside its pods.
+// NodeTraits are the properties of a node that constraints check, in addition to its pods.
 type NodeTraits struct {
-	DaemonPorts *PortUse         // of DaemonSets that will stand on a node to buy; nil: Occupancy has them
-	CSILimits   map[string]int64 // by driver: volumes attached at most; none: no limit is known
+	DaemonPorts *PortUse         // ports of DaemonSets on a new node; nil: they are in Occupancy
+	CSILimits   map[string]int64 // by driver: attach limits; missing: no known limit
 }
 
-// Traits returns what constraints know of a machine of the offer.
+// Traits returns the traits of a machine of the offer.
 func (o *Offer) Traits() NodeTraits {
 	return NodeTraits{DaemonPorts: &o.Ports, CSILimits: o.CSILimits}
 }
 
-// And returns what constraints know of a machine that may be either of two.
+// And returns the traits of a machine that may be either of two.
 func (a NodeTraits) And(b NodeTraits) NodeTraits {
 	limits := maps.Clone(a.CSILimits)
 	for driver, n := range b.CSILimits {
@@ -290,7 +289,7 @@ func (a NodeTraits) And(b NodeTraits) NodeTraits {
 	return a
 }
 
-// TraitsOf returns what constraints know of an existing node. Occupancy has what is on it.
+// TraitsOf returns the traits of an existing node. Occupancy has its contents.
 func TraitsOf(x *ExistingNode) NodeTraits { return NodeTraits{CSILimits: x.CSILimits} }
 
 // nodeSet is the existing nodes and those in flight. They are numbered in the order they are filled: existing before
@@ -300,7 +299,7 @@ type nodeSet struct {
 	List      []*ExistingNode
 	ShapeOf   []int32   // by node: nodes of one shape have the same labels and taints
 	Labels    [][]int32 // by shape: label values, by key
-	ExampleOf []int32   // by shape: a node that has it
+	ExampleOf []int32   // by shape: a node with the shape
 
 	antiAffinity      []*model.Class // see AntiAffinityOnNodes
 	antiAffinityKnown bool

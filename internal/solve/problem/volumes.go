@@ -154,7 +154,7 @@ func (s *problemCompiler) compileVolumesInUse() {
 	}
 }
 
-// UseExclusiveVolumes notes that a pod of the class uses its volumes.
+// UseExclusiveVolumes records that a pod of the class uses its volumes.
 func (s *Usage) UseExclusiveVolumes(c *Class) {
 	for i := range c.Spec.Volumes {
 		if c.Spec.Volumes[i].Exclusive && s.volumesInUse != nil {
@@ -163,7 +163,7 @@ func (s *Usage) UseExclusiveVolumes(c *Class) {
 	}
 }
 
-// ReleaseExclusiveVolumes notes that no pod of the class uses its volumes after all.
+// ReleaseExclusiveVolumes reverts UseExclusiveVolumes.
 func (s *Usage) ReleaseExclusiveVolumes(c *Class) {
 	for i := range c.Spec.Volumes {
 		if c.Spec.Volumes[i].Exclusive {
@@ -172,7 +172,7 @@ func (s *Usage) ReleaseExclusiveVolumes(c *Class) {
 	}
 }
 
-// ExclusiveVolumeInUse returns the first volume of the class that another pod has for itself, nil if there is none.
+// ExclusiveVolumeInUse returns the first volume of the class that another pod uses exclusively, nil if there is none.
 func (s *Usage) ExclusiveVolumeInUse(c *Class) *model.Volume {
 	for i := range c.Spec.Volumes {
 		if v := &c.Spec.Volumes[i]; v.Exclusive && s.volumesInUse[v.ID()] {
@@ -182,8 +182,8 @@ func (s *Usage) ExclusiveVolumeInUse(c *Class) *model.Volume {
 	return nil
 }
 
-// PlaceablePods is how many more pods of a class may be placed at all: none of a class that can't be placed, and only
-// one where they want a volume that one pod alone may use.
+// PlaceablePods returns how many more pods of a class may be placed at all: none if the class cannot be placed, at most
+// one if its pods use a volume that only one pod may use.
 func (s *Usage) PlaceablePods(c *Class) int {
 	if c.Unplaced() == 0 || c.Unsolvable != "" || len(c.Missing) > 0 || c.Spec.Daemon || len(c.Spec.Unsolved) > 0 || c.Spec.VolumeProblem() != nil || c.Spec.Excess.What != "" {
 		return 0

@@ -11,10 +11,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// A term such as "away from all whose label id is NotIn [7]", on each of thousands of pods with an id of its own, is a
-// selector a pod, and each selects nearly all pods. Counted one by one that is a square. They are one rule with an
-// exemption each: pods that match the rest of the selector are counted once for all of these terms, and so are their
-// owners; from that is taken what the values listed exempt.
+// Thousands of pods with a term such as "away from all whose label id is NotIn [7]", each with its own value, have one
+// selector each, and each selects nearly all pods. Counting them one by one would be quadratic. They are represented as
+// one rule with exemptions: pods that match the rest of the selector are counted once for all of these terms, and so are
+// their owners; the counts of the exempted values are subtracted.
 
 // antiTerm is a required anti-affinity term as it is counted.
 type antiTerm struct {
@@ -145,8 +145,8 @@ func exempt(rules []problem.Rule, all, exempting int) {
 	}
 }
 
-// AntiAffinitySelectors returns the selectors by which the anti-affinity terms of a class are counted: terms of many
-// classes that differ only in what their NotIn exempts have the same.
+// AntiAffinitySelectors returns the selectors that count the anti-affinity terms of a class. Terms of several classes
+// that differ only in the values of their NotIn share them.
 func AntiAffinitySelectors(c *model.Class) []model.Selector {
 	terms := antiTermsOf(c)
 	out := make([]model.Selector, len(terms))

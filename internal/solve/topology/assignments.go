@@ -10,7 +10,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// Assignments finds the domains that pods of a class may go to together.
+// Assignments finds the combinations of domains in which pods of a class may be placed.
 type Assignments struct {
 	in      *problem.Input
 	work    *problem.Work
@@ -25,27 +25,27 @@ type Assignments struct {
 	scopeKeyBuf []byte                                       // scratch
 }
 
-// TopologyAssignment is one combination of topology domains that a class could go to: the existing nodes there, and
-// the offers there.
+// TopologyAssignment is a combination of topology domains possible for a class, with the existing nodes and the offers
+// there.
 type TopologyAssignment struct {
-	Name     string            // the domains' values; what assignments are sorted by
+	Name     string            // values of the domains, by which assignments are sorted
 	ID       int               // by name, see Assignments.ids
-	Labels   []int32           // of a node there: the values of the class's topology keys are what counts
-	InScope  []bool            // which of the class's scopes a node there is in
+	Labels   []int32           // labels of a node there; only the class's topology keys count
+	InScope  []bool            // which scopes of the class a node there is in
 	nodes    []int32           // existing nodes that admit the class, in filling order
 	nextNode int               // the first of nodes not found full
-	Offers   *problem.OfferSet // nil: nothing can be bought there
+	Offers   *problem.OfferSet // nil: nothing can be launched there
 	level    int               // the first that has an offer for one pod
-	Price    int64             // of the cheapest offer for one pod in that level, micro-dollars an hour
+	Price    int64             // price of the cheapest offer for one pod in that level, micro-dollars per hour
 
-	// As the next pod finds it.
-	Node                               int // of existing nodes the one that takes it; -1: none does
+	// State for the next pod.
+	Node                               int // existing node that takes it; -1: none
 	SpreadCount, UnmetPreference, Cost int64
 	Purchased                          int64 // for the class being placed, not in Placement.purchased yet
 }
 
-// IsBetterThan orders assignments for the next pod: existing nodes first, then where spreads count least, then fewer
-// unmet preferences or, where a machine is bought, the higher level and the lower cost.
+// IsBetterThan compares assignments for the next pod: existing nodes first, then the lowest counts of spreads, then
+// fewer unmet preferences or, if a machine is launched, the higher level and the lower cost.
 func (a *TopologyAssignment) IsBetterThan(b *TopologyAssignment) bool {
 	switch {
 	case (a.Node >= 0) != (b.Node >= 0):
@@ -67,7 +67,7 @@ type assignmentCacheKey struct {
 	req   problem.Vec
 }
 
-// AssignmentsOf lists the assignments that a class could go to, by name.
+// AssignmentsOf returns the possible assignments of a class, by name.
 func (s *Assignments) AssignmentsOf(c *problem.Class) []*TopologyAssignment {
 	sold := s.OfferAssignments(c)
 	shared := len(s.inst.Nodes.List) == 0 && len(sold) > 0 && s.inst.PreferredOffersOf(c) == c.Offers
@@ -164,8 +164,8 @@ type offerAssignmentKey struct {
 	keys     string
 }
 
-// OfferAssignments splits the offers that admit a class by the values of its topology keys and by the scopes they are
-// in, in the order of names. Classes alike in these share the list.
+// OfferAssignments divides the offers that admit a class by the values of its topology keys and by their scopes, sorted
+// by name. Classes that agree in these share the list.
 func (s *Assignments) OfferAssignments(c *problem.Class) []TopologyAssignment {
 	text := s.scopeKeyBuf[:0]
 	for _, k := range c.Topology.Keys {
@@ -213,15 +213,15 @@ func (s *Assignments) OfferAssignments(c *problem.Class) []TopologyAssignment {
 	return out
 }
 
-// ClassAssignment is a class and an assignment, by number.
+// ClassAssignment is a class and an assignment, by index.
 type ClassAssignment struct{ Class, Assignment int }
 
-// MayPack reports whether a rule is a hard spread that allows several pods more in one domain than in another.
+// MayPack reports whether a rule is a hard spread with a skew above 1.
 func MayPack(r *problem.Rule) bool { return r.Kind == problem.RuleSpread && r.Hard && r.MaxSkew > 1 }
 
-// SpreadCountAt is how many pods spreads count in the domains of an assignment, the class's own spreads and those
-// that count it. With packs, own hard spreads that allow several pods more in one domain than in another count the other way: where they
-// count most, it is least.
+// SpreadCountAt returns the number of pods that spreads count in the domains of an assignment, both the class's own
+// spreads and those that count it. With packs, own hard spreads with a skew above 1 are reversed: the highest count
+// gives the lowest result.
 func (s *Assignments) SpreadCountAt(c *problem.Class, where *TopologyAssignment, packs bool) (n int64) {
 	for i := range c.Topology.DomainRules {
 		if r := &c.Topology.DomainRules[i]; r.Kind == problem.RuleSpread && where.Labels[r.Key] > 0 {
@@ -241,8 +241,8 @@ func (s *Assignments) SpreadCountAt(c *problem.Class, where *TopologyAssignment,
 	return n
 }
 
-// NextOpenNode is the first existing node of the assignment that still takes a pod of the class, -1 if there is none.
-// What a class's own pods do to a node only ever closes it, so a node once found full is not looked at again.
+// NextOpenNode returns the first existing node of the assignment with room for a pod of the class, -1 if there is none.
+// Pods of the class never free a node, so a full node is not checked again.
 func (s *Assignments) NextOpenNode(c *problem.Class, at *TopologyAssignment) int {
 	for ; at.nextNode < len(at.nodes); at.nextNode++ {
 		if s.topo.PodsNodeAccepts(c, int(at.nodes[at.nextNode])) > 0 {
@@ -252,8 +252,8 @@ func (s *Assignments) NextOpenNode(c *problem.Class, at *TopologyAssignment) int
 	return -1
 }
 
-// WouldCrowd reports whether one more pod of the class at an assignment would leave a pod placed there beyond its
-// spread, if that came last, or a group that begins elsewhere without the right to, if this one came first.
+// WouldCrowd reports whether one more pod of the class at an assignment would make a pod placed there exceed its spread,
+// if that pod came last, or a group start elsewhere without permission, if this pod came first.
 func (s *Assignments) WouldCrowd(c *problem.Class, where *TopologyAssignment) bool {
 	for _, id := range c.Topology.DomainCounters {
 		if x := &s.topo.Counters[id]; !x.ForSpread && where.Labels[x.key] != 0 && s.groupBeganElsewhere(id, where.Labels[x.key]) {
@@ -263,8 +263,8 @@ func (s *Assignments) WouldCrowd(c *problem.Class, where *TopologyAssignment) bo
 	return s.CrowdedSpread(c, where) != nil
 }
 
-// CrowdedSpread returns the spread of a pod placed at an assignment that one more pod of the class there would exceed, if
-// that pod came last; nil if there is none.
+// CrowdedSpread returns the spread of a pod placed at an assignment that one more pod of the class there would exceed,
+// if that pod came last; nil if there is none.
 func (s *Assignments) CrowdedSpread(c *problem.Class, where *TopologyAssignment) *problem.Rule {
 	for i, id := range c.Topology.DomainCounters {
 		x := &s.topo.Counters[id]

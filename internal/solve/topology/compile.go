@@ -11,7 +11,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// Compile compiles a problem. Nothing is placed yet.
+// Compile compiles a problem. It places nothing.
 func Compile(in *problem.Input) Compiled {
 	work := &problem.Work{StepLimit: 2 * in.Policy.Work} // however often it is begun anew
 	c := Compiled{In: in, Work: work}

@@ -5,9 +5,9 @@ package topology
 
 import "github.com/dovetail-sh/dovetail/internal/solve/problem"
 
-// Compiled is a problem that is ready to be packed, as whoever packs, bounds or explains it holds its parts. It has no
-// methods: each part is asked by its name. While pods are placed only Work, Usage and Topo change, and what classes
-// have assigned; the others keep nothing but answers that they were asked for.
+// Compiled is a compiled problem, as used by packages pack, bound and explain. It has no methods: use its parts by name.
+// While pods are placed, only Work, Usage and Topo change, and the assigned pods of classes; the other parts only cache
+// results.
 type Compiled struct {
 	In          *problem.Input
 	Work        *problem.Work

@@ -112,7 +112,7 @@ func (s *groupCompiler) markEntangledGroups() {
 	}
 }
 
-// GroupAsPod is the class of one pod that stands for so many pods of each member.
+// GroupAsPod returns a class with one pod that represents the given number of pods of each member.
 func (s *Topology) GroupAsPod(x *problem.ColocatedGroup, id int, pods func(*problem.Class) int64) *problem.Class {
 	out := &problem.Class{ID: id, AsGroup: x}
 	for _, c := range x.Members {

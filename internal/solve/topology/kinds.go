@@ -78,8 +78,8 @@ func othersApart(r *problem.Rule) plan.Reason {
 // let it on a machine.
 var kindsBySuspicion = [...]problem.RuleKind{problem.RuleSharedVolume, problem.RuleAffinity, problem.RuleSpread, problem.RuleAnti, problem.RuleAntiOfOthers}
 
-// MostSuspicious returns the rule of a class that most probably keeps its pods away because of pods placed before, nil
-// if it has none that refuses anything.
+// MostSuspicious returns the rule of a class that most probably excludes its pods because of pods placed before, nil if
+// it has no rule that can refuse.
 func MostSuspicious(c *problem.Class) *problem.Rule {
 	for _, k := range kindsBySuspicion {
 		for _, rules := range [][]problem.Rule{c.Topology.HostRules, c.Topology.DomainRules} {
@@ -93,7 +93,7 @@ func MostSuspicious(c *problem.Class) *problem.Rule {
 	return nil
 }
 
-// Unpriced returns a rule as plan.Cost.Unpriced has it; empty: the bound knows it.
+// Unpriced returns the name of a rule in plan.Cost.Unpriced; empty: the bound takes it into account.
 func Unpriced(c *problem.Class, r *problem.Rule) string {
 	if f := kinds[r.Kind].unpriced; f != nil {
 		return f(c, r)
@@ -101,11 +101,11 @@ func Unpriced(c *problem.Class, r *problem.Rule) string {
 	return ""
 }
 
-// ReasonOf returns the reason that a rule stands for.
+// ReasonOf returns the reason for a refusal by a rule.
 func ReasonOf(r *problem.Rule) plan.Reason { return kinds[r.Kind].reason(r) }
 
-// PodsRuleAllows returns how many more pods of the class one rule lets into a domain with the given count; known is false
-// for a node without the key.
+// PodsRuleAllows returns how many more pods of the class one rule allows in a domain with the given count. known is
+// false for a node without the key.
 func (s *Topology) PodsRuleAllows(c *problem.Class, r *problem.Rule, have, least int64, known bool) int64 {
 	if f := kinds[r.Kind].allows; f != nil {
 		return f(s, c, r, have, least, known)

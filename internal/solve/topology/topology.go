@@ -9,7 +9,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// NodeScopes says which scopes of the class an existing node is in.
+// NodeScopes reports which scopes of the class an existing node is in.
 func (s *Topology) NodeScopes(c *problem.Class, node int) []bool {
 	if len(c.Topology.Scopes) == 0 {
 		return nil
@@ -27,8 +27,8 @@ func (s *Topology) OfferInScope(on *problem.Scope, o *problem.Offer) bool {
 	return on.Includes(&s.in.Keys, o.Labels, s.in.Given.Pools[o.Pool].Taints)
 }
 
-// PodsDomainsAllow is how many more pods of the class the rules over keys larger than a host let onto a node with
-// these labels, and the first rule that lets in none, nil where all let in some.
+// PodsDomainsAllow returns how many more pods of the class the rules for keys larger than a host allow on a node with
+// these labels, and the first rule that allows none, nil if all allow some.
 func (s *Topology) PodsDomainsAllow(c *problem.Class, vals []int32) (int64, *problem.Rule) {
 	n := problem.Unlimited
 	for i := range c.Topology.DomainRules {
@@ -60,8 +60,8 @@ func (s *Topology) PodsDomainsAllow(c *problem.Class, vals []int32) (int64, *pro
 	return n, nil
 }
 
-// PodsHostAllows is how many more pods of the class the rules over hostname let onto a host. The least count of a
-// spread over hosts is taken as zero: a new host may always come, and comes empty.
+// PodsHostAllows returns how many more pods of the class the hostname rules allow on a host. The minimum count of a
+// hostname spread is taken as zero, because an empty new host is always possible.
 func (s *Topology) PodsHostAllows(c *problem.Class, host int) int64 {
 	n := problem.Unlimited
 	for i := range c.Topology.HostRules {
@@ -76,9 +76,8 @@ func (s *Topology) PodsHostAllows(c *problem.Class, host int) int64 {
 	return n
 }
 
-// PodsNodeAccepts is how many pods of the class may be put on an existing node now as far as the node itself is
-// concerned: labels, taints, resources, ports, volumes, and rules over hosts. Domains larger than a node are for the
-// caller to see to.
+// PodsNodeAccepts returns how many pods of the class an existing node accepts now by its own properties: labels, taints,
+// resources, ports, volumes, and hostname rules. Callers check domains larger than a node.
 func (s *Topology) PodsNodeAccepts(c *problem.Class, node int) int64 {
 	x := s.inst.Nodes.List[node]
 	if x.Closed || x.Drained {
@@ -97,7 +96,8 @@ func (s *Topology) PodsNodeAccepts(c *problem.Class, node int) int64 {
 	return n
 }
 
-// UnmetPreferenceWeight is the weight of the preferences over domains that a node with these labels does not meet.
+// UnmetPreferenceWeight returns the weight of the preferences about domains that a node with these labels does not
+// satisfy.
 func (s *Topology) UnmetPreferenceWeight(c *problem.Class, vals []int32) (n int64) {
 	for i := range c.Topology.DomainRules {
 		r := &c.Topology.DomainRules[i]
@@ -115,12 +115,12 @@ func (s *Topology) UnmetPreferenceWeight(c *problem.Class, vals []int32) (n int6
 	return n
 }
 
-// ExceedsSkew reports whether pods that own a spread were placed in a domain that now holds too many for it.
+// ExceedsSkew reports whether pods that own a spread were placed in a domain that now exceeds its skew.
 func (s *Topology) ExceedsSkew(r *problem.Rule, d int, least int64) bool {
 	return r.OwnPods[d] > 0 && s.Counters[r.Counter].CountIn(d)-least > r.MaxSkew
 }
 
-// BreaksSpread reports whether pods placed would exceed the skew of their spread were more domains counted.
+// BreaksSpread reports whether placed pods would exceed the skew of their spread if more domains counted.
 func (s *Topology) BreaksSpread(r *problem.Rule, more []int32) bool {
 	wide := *r
 	wide.Domains = slices.Concat(r.Domains, more)
@@ -133,8 +133,8 @@ func (s *Topology) BreaksSpread(r *problem.Rule, more []int32) bool {
 	return false
 }
 
-// VolumeMayBeIn reports whether the volumes that pods of the class share, and that are still to be made, may be made in
-// the domains of a node with these labels.
+// VolumeMayBeIn reports whether shared volumes of the class that are not provisioned yet may be provisioned in the
+// domains of a node with these labels.
 func (s *Topology) VolumeMayBeIn(c *problem.Class, vals []int32) bool {
 	for i := range c.Topology.DomainRules {
 		if r := &c.Topology.DomainRules[i]; r.Kind == problem.RuleSharedVolume && (vals[r.Key] <= 0 || s.Counters[r.Counter].CountIn(int(vals[r.Key])) < s.Counters[r.Counter].Total) {

@@ -10,7 +10,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 )
 
-// A launch batch is released batchPause after its last claim has come, and batchMaxWait after its first.
+// A launch batch is released batchPause after its last claim was added, and at most batchMaxWait after its first.
 const (
 	batchPause   = 150 * time.Millisecond
 	batchMaxWait = time.Second

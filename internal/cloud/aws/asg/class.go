@@ -68,7 +68,7 @@ func (c *nodeClass) provisionTime() time.Duration {
 // want it.
 const adoptAfter = 30 * time.Second
 
-// Provider has Auto Scaling groups launch machines, for node classes of kind NodeGroupClass.
+// Provider launches machines through Auto Scaling groups, for node classes of kind NodeGroupClass.
 type Provider struct {
 	aws       *awsapi.Account
 	catalogue *catalogue.Store

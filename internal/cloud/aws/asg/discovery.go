@@ -15,7 +15,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
-// DiscoveredGroup is an Auto Scaling group as far as whoever looks for groups has to know it.
+// DiscoveredGroup is an Auto Scaling group as returned by Discover.
 type DiscoveredGroup struct {
 	Name string
 	Tags map[string]string
@@ -24,10 +24,10 @@ type DiscoveredGroup struct {
 // groupsPerCall is how many groups AWS describes in one answer, and how many names it takes at once.
 const groupsPerCall = 100
 
-// Discover asks for the Auto Scaling groups of these names and for those that bear all tags of one of the sets,
-// sorted by name. A name that no group has is left out; a tag with an empty value may have any. The labels and taints of
-// an EKS managed node group are added as tags that say the same; where EKS can't be asked that is an error, so that
-// nobody takes its nodes for such without taints.
+// Discover returns the Auto Scaling groups with these names and the groups with all tags of one of the sets, sorted by
+// name. Names without a group are ignored; a tag with an empty value matches any value. The labels and taints of an EKS
+// managed node group are added as equivalent tags. If EKS cannot be queried, Discover returns an error, so that the
+// nodes are not assumed to have no taints.
 func Discover(ctx context.Context, c *awsapi.Clients, names []string, sets []map[string]string) ([]DiscoveredGroup, error) {
 	found := map[string]DiscoveredGroup{}
 	ask := func(in *autoscaling.DescribeAutoScalingGroupsInput) error {

@@ -54,7 +54,7 @@ type group struct {
 // $Default.
 type templateRef struct{ id, name, version string }
 
-// String is the name of the template, or its id where it has none.
+// String returns the name of the launch template, or its ID if it has no name.
 func (r templateRef) String() string {
 	if r.name != "" {
 		return r.name

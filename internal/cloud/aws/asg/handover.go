@@ -16,11 +16,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
-// Handover is what is asked of AWS, or changed there, when groups are handed over between autoscalers.
+// Handover reads and changes Auto Scaling groups in AWS during a takeover.
 type Handover struct{ Clients *awsapi.Clients }
 
-// DescribeGroup returns the tags of a group and the instance ids of its members, sorted; found is false where there is
-// none of the name.
+// DescribeGroup returns the tags of a group and the instance IDs of its members, sorted. found is false if no group has
+// the name.
 func (h Handover) DescribeGroup(ctx context.Context, name string) (tags map[string]string, members []string, found bool, err error) {
 	res, err := h.Clients.AutoScaling.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{name}})
 	if err != nil {
@@ -37,7 +37,7 @@ func (h Handover) DescribeGroup(ctx context.Context, name string) (tags map[stri
 	return g.tags, members, true, nil
 }
 
-// ForgetClaims takes the tags off instances by which they are known to be those of NodeClaims.
+// ForgetClaims removes the tags that assign instances to NodeClaims.
 func (h Handover) ForgetClaims(ctx context.Context, instanceIDs []string) error {
 	var tags []types.Tag
 	for _, key := range []string{awsv1.TagClaimUID, awsv1.TagNodeClaim, awsv1.TagNodePool} {

@@ -28,13 +28,13 @@ type claimLaunch struct {
 	lastFailure error // why the group that was asked last has none
 }
 
-// Launch asks a group for a machine, see cloud.Provider.
+// Launch requests a machine from a group, see cloud.Provider.
 //
-// What a group should have is its present members and one more for each open claim that has none, counted anew each
-// time; so a repetition changes nothing, whoever makes it. A member that has come is matched to the oldest open claim
-// that allows what it is, or to the oldest of all where none does, and from then on bears the claim's uid as a tag.
-// Until one has come the answer has no provider id: the same request, made again, tells. Members that were there when
-// a group was first looked at are nobody's, unless a claim is older than that look.
+// The desired capacity of a group is its current members plus one for each open claim without a member, computed anew
+// each time, so a repeated request changes nothing. A new member is assigned to the oldest open claim that allows it, or
+// to the oldest of all if none does, and is tagged with the UID of the claim. Until a member is assigned, the result has
+// no provider ID, and a repeated request returns it once known. Members that existed when the group was first read
+// belong to no claim, unless the claim is older than that.
 func (p *Provider) Launch(ctx context.Context, req cloud.LaunchRequest) cloud.LaunchResult {
 	c, err := readNodeClass("launch", req.Class)
 	if err != nil {

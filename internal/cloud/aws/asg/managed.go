@@ -19,7 +19,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Tags by which EKS marks the Auto Scaling group of a managed node group, and labels that it gives the nodes.
+// Tags of the Auto Scaling group of an EKS managed node group, and labels that EKS adds to its nodes.
 const (
 	tagEKSCluster        = "eks:cluster-name"
 	tagEKSNodegroup      = "eks:nodegroup-name"

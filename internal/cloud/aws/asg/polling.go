@@ -5,8 +5,9 @@ package asg
 
 import "time"
 
-// A group that open claims wait for is read again when half the time has passed again since its desired capacity counted the last of them, at least
-// every pollMost. It is read pollLeast after the read before at the earliest, also if the queue tells that an instance has started.
+// A group with open claims is read again after half of the time since its desired capacity last counted one of them, but
+// at least every pollMost. It is never read more often than every pollLeast, even if the queue reports that an instance
+// has started.
 const (
 	pollLeast = 250 * time.Millisecond
 	pollMost  = 5 * time.Second
@@ -29,7 +30,8 @@ func (s *groupState) isPolled(uid string, now time.Time) bool {
 	return a != nil && !a.countedAt.IsZero() && now.Before(s.pollAt)
 }
 
-// NoteStarted has the groups that claims wait for be read soon: an instance has started, which may be a member of one of them.
+// NoteStarted schedules an early read of all groups with open claims, after an instance has started that may be a member
+// of one of them.
 func (p *Provider) NoteStarted() {
 	for _, name := range p.registry.GroupNames() {
 		p.scaler.stateOf(name).pollNow()

@@ -19,8 +19,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// New makes a Provider. It calls nothing. registry is the one whose groups instances lists, quotas are those of
-// the account.
+// New returns a Provider. It makes no requests. registry is the Registry whose groups instances lists, quotas are the
+// quotas of the account.
 func New(a *awsapi.Account, store *catalogue.Store, types *offering.TypeBuilder, instances *instances.Index, registry *Registry, quotas *quota.Tracker) *Provider {
 	reader := newReader(a, instances, registry)
 	return &Provider{
@@ -44,26 +44,26 @@ func (p *Provider) Offerings(ctx context.Context, pool *model.NodePool, nc cloud
 	return o.Types, nil
 }
 
-// CleanUp takes back what was to be for a moment, or was left behind: protection from scale-in, and capacity that
-// groups want and nobody asks for. It fills groups up to the minimum of their class, where that says so. What fails is logged, and tried again the next time.
+// CleanUp removes temporary scale-in protection that was left behind, and desired capacity without a claim. It raises
+// groups to the minimum size of their class, if set. Failures are logged, and retried at the next call.
 func (p *Provider) CleanUp(ctx context.Context, list *instances.List) {
 	p.scaler.removeStaleProtection(ctx, list)
 	p.scaler.trimExcess(ctx)
 	p.scaler.fillToMinimum(ctx)
 }
 
-// Adoptable says of a member that is nobody's for which class a claim may be made, what the machine is, and whether the
-// members of its group are being replaced, or may be. Class is empty where no claim is to be made now, as for one that came too late and that no class
-// selects.
+// Adoptable describes a member without a NodeClaim: the class for which a NodeClaim may be created, the machine, and
+// whether the group replaces its members, or may. Class is empty if no NodeClaim may be created now, for example because
+// the member arrived too late and no class selects the group.
 type Adoptable struct {
 	Class     string
 	Labels    model.Labels
 	Replacing bool
-	GivenUp   time.Time // when it was seen that it had come for a claim that was given up before; zero: it has not
+	GivenUp   time.Time // when it was found that its claim had been given up before it arrived; zero: not so
 }
 
-// Adoptables says so of the members of a list that are nobody's, by instance id. Of all their groups at once it is asked
-// which instances are members, and whether members are being replaced.
+// Adoptables returns the members without a NodeClaim in a list, by instance ID. It reads the membership and instance
+// refreshes of all their groups in one batch.
 func (p *Provider) Adoptables(ctx context.Context, list *instances.List) map[string]Adoptable {
 	out, groupOf, of := map[string]Adoptable{}, map[string]string{}, map[string]groupMembers{}
 	for i := range list.All {
@@ -93,16 +93,16 @@ func (p *Provider) Adoptables(ctx context.Context, list *instances.List) map[str
 	return out
 }
 
-// Placeholders are the machines that groups were asked for and that have not come.
+// Placeholders returns the requested machines that do not exist yet.
 func (p *Provider) Placeholders() []model.Instance { return p.scaler.placeholders() }
 
-// Terminate ends members of a group. What several callers ask for at once is one look at the group. Errors are in the
-// order of the ids; false: the context ended first.
+// Terminate terminates members of a group. Concurrent calls share one read of the group. Errors are in the order of the
+// IDs; false: the context ended first.
 func (p *Provider) Terminate(ctx context.Context, group string, ids []string) ([]error, bool) {
 	return p.scaler.stateOf(group).terminations.Ask(ctx, ids)
 }
 
-// Cancel gives up the machine that a claim has asked a group for.
+// Cancel cancels the launch of a claim's machine.
 func (p *Provider) Cancel(ctx context.Context, claimUID string) error {
 	return p.scaler.cancelClaim(ctx, claimUID)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
-// Registry is what this process knows of groups beside what AWS says: by group its state and the class that chose it,
-// by claim which group was asked and what came of it.
+// Registry stores what this process knows about groups in addition to AWS: state and selecting class by group, requested
+// group and result by claim.
 type Registry struct {
 	mu             sync.Mutex
 	states         map[string]*groupState
@@ -40,7 +40,7 @@ type choice struct {
 // often, and a class that was deleted is not told of.
 const choiceLasts = 3 * time.Minute
 
-// NewRegistry makes a Registry that knows of no group.
+// NewRegistry returns an empty Registry.
 func NewRegistry() *Registry {
 	return &Registry{states: map[string]*groupState{}, groupByClaim: map[string]string{}, unreadOutcomes: map[string]claimOutcome{}, maxSizes: map[string]int64{}, classes: map[string]string{}, tags: map[string]map[string]string{}, denials: map[string]map[string]error{}, choices: map[string]map[string]choice{}}
 }
@@ -93,7 +93,7 @@ func (g *Registry) noteChoices(c *nodeClass, groups map[string]bool, now time.Ti
 	return keptBy
 }
 
-// GroupNames are the names of the groups that some class has chosen, sorted.
+// GroupNames returns the sorted names of the groups selected by a class.
 func (g *Registry) GroupNames() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

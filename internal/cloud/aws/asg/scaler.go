@@ -19,8 +19,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
-// A group's claims that ask within reconcileWindow of each other share one read of the group and one change of its
-// desired capacity, at most maxReconcileClaims of them.
+// Claims of a group that arrive within reconcileWindow share one read of the group and one change of its desired
+// capacity, at most maxReconcileClaims of them.
 const (
 	reconcileWindow    = 10 * time.Millisecond
 	maxReconcileClaims = 500

@@ -20,8 +20,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// ClassStatus is what the status of a NodeGroupClass should say. The class is Ready as long as machines can be had
-// from one of its groups.
+// ClassStatus returns the desired status of a NodeGroupClass. The class is Ready if at least one of its groups can
+// launch machines.
 func (p *Provider) ClassStatus(ctx context.Context, nc cloud.NodeClass) (cloud.ClassStatus, error) {
 	const op = "class status"
 	c, err := readNodeClass(op, nc)

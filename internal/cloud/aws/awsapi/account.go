@@ -10,8 +10,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Account is the AWS account and region in which machines are bought for one cluster: the clients to call, and what
-// every part of the provider has to know. It is made once and not changed.
+// Account is the AWS account and region of one cluster: the clients, and the configuration shared by all parts of the
+// provider. It is read-only.
 type Account struct {
 	*Clients
 	Config    Config
@@ -20,8 +20,8 @@ type Account struct {
 	Log       *slog.Logger
 }
 
-// Resources is the table of resource names that all resource vectors of a process use.
+// Resources is the table of resource names shared by all resource vectors of a process.
 type Resources interface {
-	Dim(name string) model.Dim // the position of a resource in vectors; an unknown name gets a new one
+	Dim(name string) model.Dim // position of a resource in vectors; an unknown name is added
 	Names() []string           // by position
 }

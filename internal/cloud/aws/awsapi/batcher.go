@@ -11,7 +11,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 )
 
-// Batcher gathers what several callers ask for within a short time into one call.
+// Batcher combines requests of several callers within a short time into one call.
 type Batcher[K comparable, V any] struct {
 	clock   cloud.Clock
 	window  time.Duration
@@ -29,14 +29,14 @@ type batch[K comparable, V any] struct {
 	answers []V
 }
 
-// NewBatcher makes a Batcher that waits for window after the first key, gathers at most most keys, and then calls
-// call, whose answers are in the order of the keys.
+// NewBatcher returns a Batcher that waits for window after the first key, collects at most most keys, and then calls
+// call, which returns results in the order of the keys.
 func NewBatcher[K comparable, V any](clock cloud.Clock, window time.Duration, most int, call func(context.Context, []K) []V) *Batcher[K, V] {
 	return &Batcher[K, V]{clock: clock, window: window, maxKeys: most, call: call}
 }
 
-// Ask asks for some keys, and returns their answers in the same order. false: the context ended first; the call is
-// made all the same.
+// Ask requests keys, and returns their results in the same order. false: the context ended first; the call is made
+// nevertheless.
 func (b *Batcher[K, V]) Ask(ctx context.Context, keys []K) ([]V, bool) {
 	type place struct {
 		in *batch[K, V]
@@ -66,7 +66,7 @@ func (b *Batcher[K, V]) Ask(ctx context.Context, keys []K) ([]V, bool) {
 	return out, true
 }
 
-// BatchTimeout is how long a batch's call may take, whoever waits for it.
+// BatchTimeout is the timeout of a batch's call, independent of its callers.
 const BatchTimeout = time.Minute
 
 // runBatch waits for the window, takes no further key in, calls, and wakes those who wait. It does not end with the

@@ -11,8 +11,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 )
 
-// Cache remembers answers by key for a time. One caller fetches what is missing or old; the others wait for it, each
-// as long as its own context lasts, and never for another key.
+// Cache caches results by key. If a result is missing or expired, one caller fetches it and the others wait, each until
+// its own context ends, and never for another key.
 type Cache[T any] struct {
 	clock cloud.Clock
 	ttl   time.Duration
@@ -35,20 +35,20 @@ type cacheEntry[T any] struct {
 // failed: all callers that need the answer wait for the one that asks.
 const staleWait = 20 * time.Second
 
-// NewCache makes a Cache whose answers are fetched anew when they are older than ttl.
+// NewCache returns a Cache whose results expire after ttl.
 func NewCache[T any](clock cloud.Clock, ttl time.Duration) *Cache[T] {
 	return &Cache[T]{clock: clock, ttl: ttl, entries: map[string]*cacheEntry[T]{}}
 }
 
-// Get returns the answer of a key: the one that is known, if it is young enough, and else what fetch says. When fetch
-// fails because no reply came or AWS throttles, an old answer stays in use, and its age is not told. An error is
-// fetch's, or the context's.
+// Get returns the result for a key: the cached one if it has not expired, otherwise the result of fetch. If fetch fails
+// because of a lost response or throttling, an expired result is returned without an error. Errors are those of fetch or
+// of the context.
 func (c *Cache[T]) Get(ctx context.Context, key string, fetch func(context.Context) (T, error)) (T, error) {
 	v, _, err := c.GetDated(ctx, key, fetch)
 	return v, err
 }
 
-// GetDated is Get, and says when the answer was asked for.
+// GetDated is like Get, and also returns the time of the fetch.
 func (c *Cache[T]) GetDated(ctx context.Context, key string, fetch func(context.Context) (T, error)) (T, time.Time, error) {
 	now := c.clock.Now()
 	c.mu.Lock()
@@ -92,14 +92,14 @@ func (c *Cache[T]) GetDated(ctx context.Context, key string, fetch func(context.
 	return v, at, nil
 }
 
-// Forget drops the answer of a key, so that the next Get fetches it.
+// Forget removes the result of a key, so that the next Get fetches it.
 func (c *Cache[T]) Forget(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.entries, key)
 }
 
-// Has reports whether a key was asked for and is not forgotten, however old its answer.
+// Has reports whether a key has a cached result, expired or not.
 func (c *Cache[T]) Has(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

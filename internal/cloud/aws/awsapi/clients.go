@@ -21,21 +21,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 )
 
-// Clients are connections to the services of one account and region.
+// Clients are clients for the services of one account and region.
 type Clients struct {
 	Region      string
 	EC2         *ec2.Client
 	AutoScaling *autoscaling.Client
 	SSM         *ssm.Client
 	SQS         *sqs.Client
-	Pricing     *pricing.Client // of a region that has the service, see pricingRegion
+	Pricing     *pricing.Client // in a region that has the service, see pricingRegion
 	IAM         *iam.Client
 	EKS         *eks.Client
 	ZonalShift  *arczonalshift.Client
 }
 
-// Connect finds region and credentials as every AWS tool does: environment, shared files, web identity, instance
-// metadata. AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE> are honoured. Nothing is called before a client is used.
+// Connect determines region and credentials like other AWS tools: environment, shared files, web identity, instance
+// metadata. It supports AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE>. It makes no requests.
 func Connect(ctx context.Context, options ...func(*config.LoadOptions) error) (*Clients, error) {
 	options = append([]func(*config.LoadOptions) error{config.WithEC2IMDSRegion(), config.WithDefaultsMode(sdk.DefaultsModeInRegion)}, options...)
 	c, err := config.LoadDefaultConfig(ctx, options...)

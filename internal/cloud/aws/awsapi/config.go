@@ -9,35 +9,34 @@ import (
 	"time"
 )
 
-// Config says for which cluster machines are bought, and how. Durations say how old what is known may be before AWS
-// is asked again.
+// Config configures the AWS provider of one cluster.
 type Config struct {
 	ClusterName       string
-	ClusterEndpoint   string // of the API server; empty: EKS says
-	ClusterCABundle   string // of the API server, PEM in base64; empty: EKS says
-	KubernetesVersion string // minor, such as 1.36; empty: EKS says
+	ClusterEndpoint   string // URL of the API server; empty: read from EKS
+	ClusterCABundle   string // CA certificates of the API server, PEM in base64; empty: read from EKS
+	KubernetesVersion string // minor version, e.g. 1.36; empty: read from EKS
 
 	InterruptionQueue  string  // name of the queue; empty: none
-	VMMemoryOverhead   float64 // share of a machine's memory that a node has not, until one was seen
-	ReservedENIs       int     // network interfaces that pods get no addresses from
-	IsolatedVPC        bool    // the price list can't be reached
-	NoReservedCapacity bool    // capacity reservations are not looked at; EC2 fills those that are open as it does for anybody
-	RebootForRepair    bool    // nodes with errors of GPUs that a reboot clears are rebooted
-	ZonalShift         bool    // nothing is launched in zones that the cluster is shifted away from
-	KubeletExpressions bool    // spec.kubelet of EC2NodeClasses may have CEL expressions
+	VMMemoryOverhead   float64 // share of a machine's memory that is not available to its node, until a node has been observed
+	ReservedENIs       int     // network interfaces not used for pod addresses
+	IsolatedVPC        bool    // use built-in prices instead of the AWS Price List API
+	NoReservedCapacity bool    // ignore capacity reservations; EC2 still uses open ones by default
+	RebootForRepair    bool    // reboot nodes to repair GPU errors that a reboot clears
+	ZonalShift         bool    // launch nothing in zones that the cluster is shifted away from
+	KubeletExpressions bool    // allow CEL expressions in spec.kubelet of EC2NodeClasses
 
-	DisableDryRun        bool          // permissions are not tried out before they are needed
+	DisableDryRun        bool          // do not check permissions in advance
 	AMIRefresh           time.Duration // cache TTL of AMIs
 	SubnetRefresh        time.Duration // cache TTL of subnets
 	SecurityGroupRefresh time.Duration // cache TTL of security groups
 	TypesRefresh         time.Duration // cache TTL of instance types
 	PricesRefresh        time.Duration // cache TTL of prices
-	GroupRefresh         time.Duration // cache TTL of node groups; a group is read again before it is changed
+	GroupRefresh         time.Duration // cache TTL of node groups; a group is always read before it is changed
 
-	StatusCheckInterval time.Duration // how often EC2's status checks of machines are asked for; 0: never
+	StatusCheckInterval time.Duration // polling interval of EC2 status checks; 0: disabled
 }
 
-// DefaultConfig is the configuration that holds where nothing else is said. The cluster's name has no default.
+// DefaultConfig returns the default configuration. ClusterName has no default.
 func DefaultConfig() Config {
 	return Config{
 		VMMemoryOverhead: 0.075, AMIRefresh: time.Minute, SubnetRefresh: time.Minute, SecurityGroupRefresh: time.Minute, TypesRefresh: 12 * time.Hour, PricesRefresh: time.Hour, GroupRefresh: 10 * time.Second,
@@ -45,7 +44,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate says what is wrong with a configuration, and which flag or variable mends it; nil: nothing.
+// Validate returns an error that names the invalid setting and its flag or environment variable.
 func (c Config) Validate() error {
 	switch {
 	case c.ClusterName == "":

@@ -17,11 +17,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 )
 
-// DefaultThrottleDelay is the pause after a throttled call whose answer does not say how long: EC2's buckets refill
-// within seconds.
+// DefaultThrottleDelay is the delay after a throttled call whose response has none: EC2's token buckets refill within
+// seconds.
 const DefaultThrottleDelay = time.Second
 
-// Error codes of EC2 that callers act on one by one.
+// EC2 error codes that callers handle individually.
 const (
 	CodeTokenReused     = "IdempotentParameterMismatch"
 	CodeDryRun          = "DryRunOperation"
@@ -32,7 +32,7 @@ const (
 	CodeUnfulfillable   = "UnfulfillableCapacity"
 )
 
-// IsOutOfCapacity reports whether an error code of CreateFleet means that an offering can't be had now.
+// IsOutOfCapacity reports whether an error code of CreateFleet means that an offering has no capacity now.
 func IsOutOfCapacity(code string) bool {
 	switch code {
 	case "InsufficientInstanceCapacity", "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", CodeUnfulfillable, "Unsupported",
@@ -50,8 +50,7 @@ func IsTemplateNotFound(code string) bool {
 	return strings.HasPrefix(code, "InvalidLaunchTemplateName.NotFound") || strings.HasPrefix(code, "InvalidLaunchTemplateId.NotFound")
 }
 
-// IsThrottled reports whether an error code of any service means that calls come too fast, and the same call may work
-// later.
+// IsThrottled reports whether an error code of any service means that requests are throttled, and a retry may succeed.
 func IsThrottled(code string) bool {
 	switch code {
 	case "RequestLimitExceeded", "Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled", "RequestThrottledException",
@@ -62,7 +61,7 @@ func IsThrottled(code string) bool {
 	return false
 }
 
-// IsDenied reports whether an error code of any service means that the caller may not do this, or is not known.
+// IsDenied reports whether an error code of any service means that the caller is not authorized or not authenticated.
 func IsDenied(code string) bool {
 	switch code {
 	case "UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "AuthFailure", "UnauthorizedAccess", "InvalidClientTokenId",
@@ -72,7 +71,7 @@ func IsDenied(code string) bool {
 	return false
 }
 
-// ErrorCode is the code with which a service answered a call; empty for nil, and for an error that is no answer.
+// ErrorCode returns the error code of a service's response; empty for nil, and for an error without a response.
 func ErrorCode(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -81,25 +80,24 @@ func ErrorCode(err error) string {
 	return ""
 }
 
-// HadNoEffect reports whether an error is an answer that shows that the call has changed nothing, and never will. A lost
-// reply, and an answer of 500 and above, may hide an effect.
+// HadNoEffect reports whether an error is a response which shows that the request has had no effect and never will.
+// After a lost response, or a status of 500 and above, it may have had one.
 func HadNoEffect(err error) bool {
 	var res *smithyhttp.ResponseError
 	return ErrorCode(err) != "" && errors.As(err, &res) && res.HTTPStatusCode() < 500
 }
 
-// WasRejected reports whether an error, which has this code, shows that a request was refused for what it asks. One that
-// was throttled or denied, or came too late, was not judged by what it asks, and any answer of 500 and above may hide
-// an instance.
+// WasRejected reports whether an error with this code shows that a request was rejected because of its content. This
+// excludes throttled, denied and late requests, and any status of 500 and above, after which an instance may exist.
 func WasRejected(err error, code string) bool {
 	var res *smithyhttp.ResponseError
 	return code != "" && !IsThrottled(code) && !IsDenied(code) && code != "RequestExpired" && !strings.HasPrefix(code, "RequestTimeout") &&
 		errors.As(err, &res) && res.HTTPStatusCode() < 500
 }
 
-// ClassifyError makes a cloud.Error of what a call answered: the kind by the error code, the operation and the object
-// as named here. nil for nil. An error that has a kind keeps it. When the context has ended the kind is Unknown and
-// the cause the context's error.
+// ClassifyError returns a cloud.Error for the error of a call: the kind by the error code, with the given operation and
+// object. It returns nil for nil, and errors that already have a kind unchanged. If the context has ended, the kind is
+// Unknown and the cause is the context's error.
 func ClassifyError(ctx context.Context, op, object string, err error) error {
 	if err == nil {
 		return nil
@@ -140,14 +138,13 @@ func retryDelay(err error) time.Duration {
 	return DefaultThrottleDelay
 }
 
-// NotReadyError is a cloud.Error of kind NotReady: the caller is to wait until the object is mended, or becomes ready
-// by itself.
+// NotReadyError returns a cloud.Error of kind NotReady: the caller waits until the object is corrected or becomes ready.
 func NotReadyError(op, object, format string, args ...any) error {
 	return &cloud.Error{Kind: cloud.NotReady, Op: op, Object: object, Err: fmt.Errorf(format, args...)}
 }
 
-// ExplainDenied adds to the error of a call that was denied what has to be mended; what is the object of the call.
-// Any other error is returned as it is.
+// ExplainDenied adds the remedy to the error of a denied call; what is the object of the call. Other errors are returned
+// unchanged.
 func ExplainDenied(what string, err error) error {
 	if IsDenied(ErrorCode(err)) {
 		return &cloud.Error{Kind: cloud.Denied, Err: fmt.Errorf("%s: %w; allow the call in the controller's IAM policy", what, ReadableError(err))}
@@ -155,8 +152,8 @@ func ExplainDenied(what string, err error) error {
 	return err
 }
 
-// ReadableError is an error of the SDK as a person wants to read it: the call, the code, and what the service says,
-// without request ids. The error that it wraps is the given one; one that no service answered is returned as it is.
+// ReadableError returns a readable form of an SDK error: the call, the code and the message of the service, without
+// request IDs. It wraps the given error. Errors without a response are returned unchanged.
 func ReadableError(err error) error {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -180,13 +177,13 @@ func (e *summarizedError) Error() string { return e.text }
 
 func (e *summarizedError) Unwrap() error { return e.cause }
 
-// UnresolvedError says that something which a node class names is not there, or is not as it should be, until a
-// person mends it. Reason is the reason of a condition, Text its message.
+// UnresolvedError means that an object named by a node class is missing or invalid until a user corrects it. Reason is
+// the reason of a condition, Text its message.
 type UnresolvedError struct{ Reason, Text string }
 
 func (e *UnresolvedError) Error() string { return e.Text }
 
-// NewUnresolvedError makes an UnresolvedError.
+// NewUnresolvedError returns an UnresolvedError.
 func NewUnresolvedError(reason, format string, args ...any) error {
 	return &UnresolvedError{reason, fmt.Sprintf(format, args...)}
 }

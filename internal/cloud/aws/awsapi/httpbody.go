@@ -11,10 +11,10 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 )
 
-// PlainBodies is an HTTP client whose requests have bodies that can only be read. The SDK closes a request's body as
-// soon as the answer begins, and its body's WriteTo then says EOF as an error (smithy-go 1.28): where net/http has
-// not looked for the end of the body yet, it takes that for a failed write and cuts the connection in the middle of
-// the answer. Over a network that is rare; on loopback it is one call in twenty.
+// PlainBodies wraps an HTTP client so that request bodies only implement Read. The SDK closes a request body as soon as
+// the response begins, and its WriteTo then returns io.EOF as an error (smithy-go 1.28). If net/http has not reached the
+// end of the body, it treats this as a failed write and closes the connection in the middle of the response. This is
+// rare over a network, but affects about one call in twenty on loopback.
 func PlainBodies(client sdk.HTTPClient) sdk.HTTPClient {
 	if client == nil {
 		client = awshttp.NewBuildableClient()

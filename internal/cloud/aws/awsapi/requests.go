@@ -14,13 +14,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// NewFilter is a filter of an EC2 Describe call: the named field is one of the values.
+// NewFilter returns a filter of an EC2 Describe call: the named field is one of the values.
 func NewFilter(name string, values ...string) types.Filter {
 	return types.Filter{Name: &name, Values: values}
 }
 
-// TagFilters are filters for what bears all these tags, in the order of the keys. A value of * allows any value, and
-// one with commas any of those between them.
+// TagFilters returns filters for resources with all these tags, in the order of the keys. The value * matches any value,
+// and a comma-separated value matches each of its parts.
 func TagFilters(tags map[string]string) []types.Filter {
 	var out []types.Filter
 	for _, k := range slices.Sorted(maps.Keys(tags)) {
@@ -33,7 +33,7 @@ func TagFilters(tags map[string]string) []types.Filter {
 	return out
 }
 
-// AnyValueWhereEmpty is a copy of tags in which a tag without a value allows any value, as TagFilters writes it.
+// AnyValueWhereEmpty returns a copy of tags for TagFilters in which a tag with an empty value matches any value.
 func AnyValueWhereEmpty(tags map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range tags {
@@ -45,7 +45,7 @@ func AnyValueWhereEmpty(tags map[string]string) map[string]string {
 	return out
 }
 
-// EC2Tags are tags as EC2 takes them, sorted by key.
+// EC2Tags returns tags in the format of EC2, sorted by key.
 func EC2Tags(m map[string]string) []types.Tag {
 	var out []types.Tag
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -54,8 +54,7 @@ func EC2Tags(m map[string]string) []types.Tag {
 	return out
 }
 
-// SelectorKey is the text of selector terms, to be used as the key of a cache and in messages. Equal terms have equal
-// texts.
+// SelectorKey returns a text for selector terms, for cache keys and messages. Equal terms have equal texts.
 func SelectorKey(terms any) string {
 	b, err := json.Marshal(terms)
 	if err != nil {
@@ -64,12 +63,12 @@ func SelectorKey(terms any) string {
 	return string(b)
 }
 
-// SortByKey sorts a list by a text of each item.
+// SortByKey sorts a list by the key of each item.
 func SortByKey[T any](list []T, key func(T) string) {
 	slices.SortFunc(list, func(a, b T) int { return strings.Compare(key(a), key(b)) })
 }
 
-// Deref is what a pointer points to, the zero value for nil. The SDK has pointers wherever something may be missing.
+// Deref returns the value of a pointer, the zero value for nil. The SDK uses pointers for optional values.
 func Deref[T any](p *T) T {
 	var none T
 	if p == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Catalogue is what EC2 sells in a region at one moment: instance types by name, the zones that offer them, and
-// prices in micro-dollars an hour. It is never changed.
+// Catalogue is a snapshot of EC2 in a region: instance types by name, the zones that offer them, and prices in
+// micro-dollars per hour. It is read-only.
 type Catalogue struct {
 	Version       int
 	Types         []*TypeInfo
@@ -26,10 +26,10 @@ type Catalogue struct {
 	SpotMicro     map[string]int64    // by type/zone
 
 	typesAt, pricesAt               time.Time
-	OnDemandPublished, SpotModelled bool // on-demand prices are the region's; spot prices are the model's
+	OnDemandPublished, SpotModelled bool // on-demand prices are published prices of the region; spot prices are estimates
 }
 
-// FindType is an instance type by its name; nil where the region has none of the name that nodes can be of.
+// FindType returns the instance type with this name; nil if the region has none that nodes can use.
 func (g *Catalogue) FindType(name string) *TypeInfo {
 	i, ok := slices.BinarySearchFunc(g.Types, name, func(t *TypeInfo, n string) int { return strings.Compare(t.Name, n) })
 	if !ok {
@@ -38,8 +38,8 @@ func (g *Catalogue) FindType(name string) *TypeInfo {
 	return g.Types[i]
 }
 
-// PriceMicro is what a type costs in a zone and a capacity type, in micro-dollars an hour; 0 where it is not sold so.
-// modelled: the price is not a published one of the region.
+// PriceMicro returns the price of a type in a zone and a capacity type, in micro-dollars per hour; 0 if it is not
+// offered. modelled: the price is not a published price of the region.
 func (g *Catalogue) PriceMicro(t *TypeInfo, zone, capacityType string) (micro int64, modelled bool) {
 	if capacityType == model.Spot {
 		if !t.Spot {
@@ -65,7 +65,7 @@ func equalCatalogues(a, b *Catalogue) bool {
 	return text(a) == text(b)
 }
 
-// Store has the catalog at hand, and fetches it from EC2 and the price list service.
+// Store caches the Catalogue, and fetches it from EC2 and the AWS Price List API.
 type Store struct {
 	aws     *awsapi.Account
 	builtin *catalog.Catalog

@@ -9,14 +9,13 @@ import (
 	"sync"
 )
 
-// MemoryStore is where what was learned of nodes' memory outlives the process: bytes by "instance type image id".
+// MemoryStore stores the observed memory of nodes across restarts: bytes by "instance type image id".
 type MemoryStore interface {
 	Load(ctx context.Context) (map[string]int64, error)
 	Store(ctx context.Context, learned map[string]int64) error
 }
 
-// NodeMemory is how much memory nodes of an instance type and an image really had. The zero value knows nothing and
-// keeps what it learns in the process.
+// NodeMemory is the observed memory of nodes by instance type and image. The zero value is empty and not stored.
 type NodeMemory struct {
 	store MemoryStore // nil: nothing outlives the process
 
@@ -27,10 +26,10 @@ type NodeMemory struct {
 	unsaved  bool
 }
 
-// KeepIn says where what is learned outlives the process. It comes before anything else is called.
+// KeepIn sets the store. Call it before all other methods.
 func (m *NodeMemory) KeepIn(store MemoryStore) { m.store = store }
 
-// LoadOnce reads what was learned by processes before this one. Once that has worked it does nothing.
+// LoadOnce loads the values stored by earlier processes. After it has succeeded once, it does nothing.
 func (m *NodeMemory) LoadOnce(ctx context.Context) error {
 	m.mu.Lock()
 	done := m.loaded || m.store == nil
@@ -60,14 +59,14 @@ func (m *NodeMemory) LoadOnce(ctx context.Context) error {
 	return nil
 }
 
-// ChangeCount is a number that grows with every change of what is known.
+// ChangeCount returns a number that increases with every change of the values.
 func (m *NodeMemory) ChangeCount() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.changes
 }
 
-// BytesOf is the memory that nodes of a type and an image have, in bytes; false: no such node was seen.
+// BytesOf returns the memory of nodes with this type and image, in bytes; false: no such node was observed.
 func (m *NodeMemory) BytesOf(instanceType, image string) (int64, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,8 +74,8 @@ func (m *NodeMemory) BytesOf(instanceType, image string) (int64, bool) {
 	return v, ok
 }
 
-// Learn takes in how many bytes of memory a node has. Of several nodes of one type and image the smallest counts, so
-// that what was planned for the type fits on each. On an error it is used already, and is kept when it is told again.
+// Learn records the memory of a node in bytes. The minimum over all nodes of a type and image is used, so that plans fit
+// on each of them. If it returns an error, the value is used but not stored, until the next call.
 func (m *NodeMemory) Learn(ctx context.Context, instanceType, image string, bytes int64) error {
 	if instanceType == "" || image == "" || bytes <= 0 {
 		return nil
@@ -108,8 +107,8 @@ func (m *NodeMemory) Learn(ctx context.Context, instanceType, image string, byte
 	return nil
 }
 
-// EstimateMemory is the memory that a node of a type is expected to have, in bytes, before one was seen. overhead is
-// the share that the hypervisor and the kernel keep, which is published nowhere.
+// EstimateMemory returns the expected memory of a node of a type, in bytes, before one was observed. overhead is the
+// share used by the hypervisor and the kernel, which is not published.
 func EstimateMemory(t *TypeInfo, overhead float64) int64 {
 	total := t.MemoryMiB
 	if t.Arch == "arm64" {

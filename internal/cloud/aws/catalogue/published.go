@@ -12,8 +12,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// FromCatalog returns the Catalogue that a file of instance types and prices amounts to, for use without an account. Whether a type
-// has Nitro Enclaves is in no such file: each is taken to have them.
+// FromCatalog returns the Catalogue for a file of instance types and prices, for use without an account. Such files do
+// not contain support for Nitro Enclaves, so it is assumed for every type.
 func FromCatalog(c *catalog.Catalog) *Catalogue {
 	g := &Catalogue{Version: 1, Zones: map[string][]string{}, OnDemandMicro: map[string]int64{}, SpotMicro: map[string]int64{}, OnDemandPublished: true}
 	for i := range c.Types {

@@ -15,7 +15,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/catalog"
 )
 
-// NewStore makes a Store that has fetched nothing yet. An error is one of the built-in catalog.
+// NewStore returns an empty Store. An error is an error of the built-in catalog.
 func NewStore(a *awsapi.Account) (*Store, error) {
 	builtin, err := catalog.Builtin()
 	if err != nil {
@@ -24,14 +24,14 @@ func NewStore(a *awsapi.Account) (*Store, error) {
 	return &Store{aws: a, builtin: builtin, turn: cloud.NewLock()}, nil
 }
 
-// Known is the catalog as it was last fetched; nil before it was.
+// Known returns the last fetched Catalogue; nil if none was fetched.
 func (s *Store) Known() *Catalogue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.current
 }
 
-// NextRefresh is when types or prices become older than configured; zero before anything was fetched.
+// NextRefresh returns when types or prices expire; zero before the first fetch.
 func (s *Store) NextRefresh() time.Time {
 	g := s.Known()
 	if g == nil {
@@ -44,8 +44,8 @@ func (s *Store) NextRefresh() time.Time {
 	return b
 }
 
-// Load returns the catalog. It is fetched first when none is known, and with refresh also what is older than
-// configured. An error is one of fetching; the catalog that was known then stays in use.
+// Load returns the Catalogue. It fetches a missing Catalogue and, with refresh, expired parts. An error is an error of
+// fetching; the previous Catalogue then stays in use.
 func (s *Store) Load(ctx context.Context, refresh bool) (*Catalogue, error) {
 	if g := s.Known(); g != nil && !refresh {
 		return g, ctx.Err()

@@ -22,25 +22,25 @@ const (
 	GiB = int64(1) << 30
 )
 
-// TypeInfo is what EC2 says of an instance type, as far as it is used.
+// TypeInfo are the properties of an EC2 instance type that are used.
 type TypeInfo struct {
 	Name              string
 	Arch              string // amd64 or arm64
 	Labels            model.Labels
 	CPUs              int64
 	MemoryMiB         int64
-	LocalGB           int64 // local NVMe disks in sum
-	Disks             int64 // local NVMe disks
-	Attachments       int64 // EBS volumes that can be attached, the root volume included; 0: EC2 does not say
-	SharedAttachments bool  // network interfaces and local disks count among them
-	ENIs              int64 // of the first network card
-	Addresses         int64 // an interface
+	LocalGB           int64 // total size of local NVMe disks
+	Disks             int64 // number of local NVMe disks
+	Attachments       int64 // EBS volumes that can be attached, including the root volume; 0: not published
+	SharedAttachments bool  // network interfaces and local disks count toward Attachments
+	ENIs              int64 // network interfaces of the first network card
+	Addresses         int64 // addresses per interface
 	ExtendedResources map[string]int64
 	Enclaves          bool
 
 	NestedVirtualization bool
-	PlacementStrategies  []string // of placement groups that it can be launched in; empty: EC2 does not say
-	CardInterfaces       []int64  // network interfaces, by the index of the network card; empty: EC2 does not say
+	PlacementStrategies  []string // placement group strategies that it supports; empty: not published
+	CardInterfaces       []int64  // network interfaces, by the index of the network card; empty: not published
 
 	Spot     bool
 	OnDemand bool
@@ -132,15 +132,15 @@ func (t *TypeInfo) readAttachments(in *types.InstanceTypeInfo) {
 	}
 }
 
-// How many EBS volumes a machine takes where EC2 does not say it of the type; see "Amazon EBS volume limits for Amazon
-// EC2 instances" in the EC2 User Guide, docs.aws.amazon.com/ebs/latest/userguide/volume_limits.html.
+// Numbers of EBS volumes per machine for types without published limits; see "Amazon EBS volume limits for Amazon EC2
+// instances" in the EC2 User Guide, docs.aws.amazon.com/ebs/latest/userguide/volume_limits.html.
 const (
 	xenAttachments   = 40 // of the types before Nitro, the root volume included
 	nitroAttachments = 28 // of the others, network interfaces and local disks included
 )
 
-// EBSVolumes returns how many volumes of pods a machine takes beside those that it boots with: what the EBS CSI driver
-// will report for it. The driver counts the interfaces that are attached when it starts; the second is mostly there by
+// EBSVolumes returns the number of pod volumes that fit on a machine in addition to its boot volumes: the value that the
+// EBS CSI driver will report. The driver counts the interfaces attached when it starts; the second one usually is by
 // then.
 func (t *TypeInfo) EBSVolumes(booted int64) int64 {
 	n, shared := t.Attachments, t.SharedAttachments
@@ -180,7 +180,7 @@ func (t *TypeInfo) readNetwork(in *types.NetworkInfo, l model.Labels) {
 	}
 }
 
-// Extended resources of EC2's machines.
+// Extended resources of EC2 instances.
 const (
 	ResourceEFA        = "vpc.amazonaws.com/efa"
 	resourcePodENI     = "vpc.amazonaws.com/pod-eni"
@@ -190,8 +190,8 @@ const (
 	resourceNeuronCore = "aws.amazon.com/neuroncore"
 	resourceGaudi      = "habana.ai/gaudi"
 
-	// ResourcePrivateIPv4Address is what pods of Windows nodes ask for: the VPC resource controller gives each of them an
-	// address of the node's one interface.
+	// ResourcePrivateIPv4Address is requested by pods on Windows nodes: the VPC resource controller assigns each of them
+	// an address of the node's only interface.
 	ResourcePrivateIPv4Address = "vpc.amazonaws.com/PrivateIPv4Address"
 )
 

@@ -21,9 +21,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Estimator works out what pools of EC2NodeClasses are offered without an account: from the class's spec, the status that a controller
-// wrote, and a catalog. How large a node of a type is comes of the same code as for a Provider; what only the account knows is assumed,
-// and said.
+// Estimator computes the offerings of pools with EC2NodeClasses without an account: from the spec of the class, the
+// status written by a controller, and a catalog. Node sizes are computed by the same code as for a Provider. Data that
+// only the account has is assumed, and reported as such.
 type Estimator struct {
 	source *catalog.Catalog
 	cat    *catalogue.Catalogue
@@ -31,13 +31,13 @@ type Estimator struct {
 	known  map[string]*Estimate
 }
 
-// Estimate is what a class is taken to offer.
+// Estimate are the estimated offerings of a class.
 type Estimate struct {
 	Types   []*model.InstanceType
-	Unknown []string // what had to be assumed, each as a clause
+	Unknown []string // assumptions, each as a clause
 }
 
-// NewEstimator makes an Estimator over a catalog. resources is the table of resource names of the process.
+// NewEstimator returns an Estimator for a catalog. resources is the process's table of resource names.
 func NewEstimator(c *catalog.Catalog, resources awsapi.Resources) *Estimator {
 	a := &awsapi.Account{Clients: &awsapi.Clients{Region: c.Region}, Config: nodeclass.EstimateConfig(), Resources: resources, Clock: cloud.Wall{}, Log: slog.New(slog.DiscardHandler)}
 	return &Estimator{
@@ -46,8 +46,8 @@ func NewEstimator(c *catalog.Catalog, resources awsapi.Resources) *Estimator {
 	}
 }
 
-// Offerings returns what a pool of a class is offered. Pools with the same class that say the same of tenancy and partition share one
-// answer. An error says what a person has to mend in the class.
+// Offerings returns the offerings of a pool with a class. Pools with the same class and the same requirements for
+// tenancy and partition share one result. An error describes what to correct in the class.
 func (e *Estimator) Offerings(ctx context.Context, pool *model.NodePool, nc cloud.NodeClass, status []byte) (*Estimate, error) {
 	c, err := nodeclass.Read("estimate", nc)
 	if err != nil {

@@ -24,12 +24,12 @@ import (
 // launch template made again, and those that another process made.
 const maxAttempts = 8
 
-// Launch buys one machine with CreateFleet, see cloud.Provider.
+// Launch launches one machine with CreateFleet, see cloud.Provider.
 //
-// The token of a claim's n-th request is its uid and n. A request that got no answer is sent again as it was; one
-// that failed is followed by the next. After a restart the request may differ from that sent before,
-// for prices and addresses have moved on: EC2 then says that the token was used, and the machine is looked for by its
-// tag, for as long as Describe may lag, before the next token.
+// The client token of the n-th request of a claim is its UID and n. A request without a response is repeated unchanged;
+// after a failed request, the next token is used. After a restart, the request may differ from the one sent before,
+// because prices and addresses have changed: EC2 then reports that the token was used, and the machine is searched by
+// its tag, for the maximum lag of Describe calls, before the next token is used.
 func (p *Provider) Launch(ctx context.Context, req cloud.LaunchRequest) cloud.LaunchResult {
 	c, err := nodeclass.Read("launch", req.Class)
 	if err != nil {

@@ -28,7 +28,7 @@ import (
 // its price must not be zero.
 const reservedDiscount = 10_000_000
 
-// Tenancies of machines: on hardware that others use too, or that one account has for itself.
+// Tenancies of machines: shared or dedicated hardware.
 const (
 	tenancyDefault   = string(types.TenancyDefault)
 	tenancyDedicated = string(types.TenancyDedicated)

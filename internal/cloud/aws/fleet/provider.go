@@ -21,7 +21,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// New makes a Provider. It calls nothing. quotas are those of the account.
+// New returns a Provider. It makes no requests. quotas are the quotas of the account.
 func New(a *awsapi.Account, store *catalogue.Store, types *offering.TypeBuilder, instances *instances.Index, quotas *quota.Tracker) *Provider {
 	return &Provider{
 		aws: a, classes: nodeclass.NewResolver(a, store), catalogue: store, types: types, instances: instances, templates: newTemplateStore(a),
@@ -30,7 +30,8 @@ func New(a *awsapi.Account, store *catalogue.Store, types *offering.TypeBuilder,
 	}
 }
 
-// Offerings implements cloud.Provider. Pools with the same class that say the same of tenancy and partition share one slice.
+// Offerings implements cloud.Provider. Pools with the same class and the same requirements for tenancy and partition
+// share one slice.
 func (p *Provider) Offerings(ctx context.Context, pool *model.NodePool, nc cloud.NodeClass) ([]*model.InstanceType, error) {
 	const op = "offerings"
 	c, err := nodeclass.Read(op, nc)
@@ -82,14 +83,13 @@ func (p *Provider) ClassStatus(ctx context.Context, nc cloud.NodeClass) (cloud.C
 	return r.Status()
 }
 
-// EndsClasses implements cloud.ClassEnder: an EC2NodeClass has an instance profile, if it has a role, and launch
-// templates.
+// EndsClasses implements cloud.ClassEnder: an EC2NodeClass has launch templates and, if it has a role, an instance
+// profile.
 func (p *Provider) EndsClasses(group, kind string) bool {
 	return group == awsv1.Group && kind == awsv1.KindEC2NodeClass
 }
 
-// EndClass implements cloud.ClassEnder: it deletes the instance profile and the launch templates that were made for a
-// class.
+// EndClass implements cloud.ClassEnder: it deletes the instance profile and the launch templates created for a class.
 func (p *Provider) EndClass(ctx context.Context, nc cloud.NodeClass) error {
 	const op = "end"
 	if !p.EndsClasses(nc.Group, nc.Kind) {

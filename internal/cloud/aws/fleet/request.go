@@ -24,7 +24,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Limits of CreateFleet, and how many types a request names at most: more make no fleet more flexible.
+// Limits of CreateFleet, and the maximum number of types per request; more types do not make a fleet more flexible.
 const (
 	maxTemplateConfigs = 50
 	maxOverrides       = 300
@@ -159,7 +159,7 @@ func (p *Provider) buildRequest(r *nodeclass.Resolved, req cloud.LaunchRequest, 
 	return out, nil
 }
 
-// The kinds of reservation. noReservation is the zero value.
+// Kinds of reservation. noReservation is the zero value.
 const (
 	noReservation reservationKind = iota
 	plainReservation
@@ -259,7 +259,7 @@ func (b *request) errorTarget(e *types.CreateFleetError) (name, zone string) {
 	return string(a.Overrides.InstanceType), zone
 }
 
-// Provider buys machines with CreateFleet, for node classes of kind EC2NodeClass.
+// Provider launches machines with CreateFleet, for node classes of kind EC2NodeClass.
 type Provider struct {
 	aws         *awsapi.Account
 	classes     *nodeclass.Resolver

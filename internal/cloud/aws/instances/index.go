@@ -18,7 +18,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
-// AddLaunched notes a machine that was bought, or one whose owner has changed, before it is listed so.
+// AddLaunched adds a launched machine, or one with a changed owner, before it is listed so.
 func (x *Index) AddLaunched(m Instance) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -33,8 +33,8 @@ func (x *Index) hasEnded(id string) bool {
 	return ok
 }
 
-// List returns all instances of the cluster: the last list when that was asked for after since, or at any time when
-// since is zero, and else a new one. Whoever comes while it is being made gets the same.
+// List returns all instances of the cluster: the last list if it was requested after since or since is zero, otherwise a
+// new one. Concurrent callers share the new list.
 func (x *Index) List(ctx context.Context, since time.Time) (*List, error) {
 	known := func() *List {
 		x.mu.Lock()
@@ -120,7 +120,7 @@ func (x *Index) keepUnlisted(list *List) {
 	}
 }
 
-// ListMembers are the instances of Auto Scaling groups as EC2 has them now, those included that have ended lately.
+// ListMembers returns the current instances of Auto Scaling groups, including recently terminated ones.
 func (x *Index) ListMembers(ctx context.Context, names []string) ([]Instance, error) {
 	var out []Instance
 	for some := range slices.Chunk(names, 200) {
@@ -138,9 +138,9 @@ func (x *Index) ListMembers(ctx context.Context, names []string) ([]Instance, er
 	return out, nil
 }
 
-// GroupNamesOf are the Auto Scaling groups that machines are members of, in the order of their provider ids, whether
-// a class has chosen the groups or not; empty for a machine that is in none. Placeholders and machines that have
-// ended cause no call.
+// GroupNamesOf returns the Auto Scaling groups of machines, in the order of their provider IDs, whether or not a class
+// selects the groups; empty for a machine without a group. It makes no requests for placeholders and terminated
+// machines.
 func (x *Index) GroupNamesOf(ctx context.Context, providerIDs []string) ([]string, error) {
 	out := make([]string, len(providerIDs))
 	find := func(l *List) (missing bool) {
@@ -177,7 +177,8 @@ func (x *Index) GroupNamesOf(ctx context.Context, providerIDs []string) ([]strin
 // maxNoticeListAge is how old a list may be by which an instance counts as not being the cluster's.
 const maxNoticeListAge = 5 * time.Second
 
-// FindProviderID is the provider id of an instance of the cluster's; empty when the instance is none of it.
+// FindProviderID returns the provider ID of an instance of the cluster; empty if the instance does not belong to the
+// cluster.
 func (x *Index) FindProviderID(ctx context.Context, id string) (string, error) {
 	known := func(l *List) string {
 		if l != nil {
@@ -205,8 +206,8 @@ func (x *Index) FindProviderID(ctx context.Context, id string) (string, error) {
 	return known(list), nil
 }
 
-// IsRunning reports whether an instance that was launched at a moment is there, and not on its way out. One that EC2
-// does not describe yet is.
+// IsRunning reports whether an instance launched at launchedAt exists and is not being terminated. It returns true while
+// EC2 does not describe it yet.
 func (x *Index) IsRunning(ctx context.Context, id string, launchedAt time.Time) (bool, error) {
 	if x.hasEnded(id) {
 		return false, nil
@@ -226,8 +227,8 @@ func (x *Index) IsRunning(ctx context.Context, id string, launchedAt time.Time) 
 	return true, nil
 }
 
-// NewIndex makes an Index that has listed nothing yet. groupNames are the Auto Scaling groups whose members are
-// listed, too. inShiftedZone reports whether the cluster is shifted away from a zone.
+// NewIndex returns an empty Index. groupNames returns the Auto Scaling groups whose members are also listed.
+// inShiftedZone reports whether the cluster is shifted away from a zone.
 func NewIndex(a *awsapi.Account, groupNames func() []string, inShiftedZone func(zone string) bool) *Index {
 	x := &Index{
 		aws: a, groupNames: groupNames, inShiftedZone: inShiftedZone, turn: cloud.NewLock(), launched: map[string]Instance{}, ended: map[string]time.Time{},

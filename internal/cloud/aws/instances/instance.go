@@ -18,8 +18,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// ListDelay is how long EC2 may take to describe an instance that it has launched. It says seconds; this is its own
-// advice on for how long to go on asking, cut short.
+// ListDelay is the maximum time until EC2 describes a launched instance. AWS documents seconds; the value is AWS's
+// recommended retry period, shortened.
 const ListDelay = 10 * time.Second
 
 // tagGroup is the tag by which AWS says of which Auto Scaling group an instance is a member.
@@ -28,30 +28,29 @@ const tagGroup = "aws:autoscaling:groupName"
 // tagName is the tag that EC2's console shows as an instance's name.
 const tagName = "Name"
 
-// Instance is an instance of the cluster's, as EC2 describes it.
+// Instance is an EC2 instance of the cluster.
 type Instance struct {
 	ID, Zone, InstanceType, CapacityType string
 	Image, Subnet, Reservation           string
 	SecurityGroups                       []string // sorted: security groups
-	AutoScalingGroup                     string   // of Auto Scaling; empty: none
-	PrivateName                          string   // its private DNS name, which is its node's name; empty: not known yet
+	AutoScalingGroup                     string   // name of the Auto Scaling group; empty: none
+	PrivateName                          string   // private DNS name, which is the name of its node; empty: not known yet
 	Named                                bool     // it has the tag Name
 	ClaimUID, ClaimName                  string
 	Launched                             time.Time
-	ProtectedSince                       time.Time // from scale-in, for a moment; zero: it is not
+	ProtectedSince                       time.Time // start of temporary scale-in protection; zero: none
 	Gone                                 bool
 }
 
-// List is all instances of the cluster at one moment. It is not changed once it is in use.
+// List are all instances of the cluster at one time. It is read-only.
 type List struct {
-	At    time.Time  // when it was asked for
-	All   []Instance // by provider id
+	At    time.Time  // time of the request
+	All   []Instance // sorted by provider ID
 	byUID map[string][]int
 	ByID  map[string]int
 }
 
-// ByClaim is the machine of a claim, by the claim's uid: one that lives before one that has ended; nil if there is
-// none.
+// ByClaim returns the machine of a claim by UID, preferring running ones; nil if there is none.
 func (l *List) ByClaim(uid string) *Instance {
 	var out *Instance
 	for _, i := range l.byUID[uid] {
@@ -62,7 +61,7 @@ func (l *List) ByClaim(uid string) *Instance {
 	return out
 }
 
-// FlattenReservations are the instances of EC2's answer, which has them grouped by the call that launched them.
+// FlattenReservations returns the instances of an EC2 response, which groups them by launch request.
 func FlattenReservations(list []types.Reservation) []*types.Instance {
 	var out []*types.Instance
 	for i := range list {
@@ -78,7 +77,7 @@ func isEnding(s *types.InstanceState) bool {
 	return s != nil && (s.Name == types.InstanceStateNameShuttingDown || s.Name == types.InstanceStateNameTerminated)
 }
 
-// ReadInstance reads EC2's description of an instance.
+// ReadInstance translates EC2's description of an instance.
 func ReadInstance(in *types.Instance) Instance {
 	m := Instance{
 		ID: awsapi.Deref(in.InstanceId), InstanceType: string(in.InstanceType), Image: awsapi.Deref(in.ImageId), Subnet: awsapi.Deref(in.SubnetId),
@@ -115,21 +114,19 @@ func ReadInstance(in *types.Instance) Instance {
 	return m
 }
 
-// ProviderID is the provider id of an instance, as the node has it.
+// ProviderID returns the provider ID of an instance, as in the spec of its node.
 func ProviderID(zone, id string) string { return "aws:///" + zone + "/" + id }
 
-// InstanceID is the id of the instance of a provider id. A text that is no provider id is taken as it is, for EC2 to
-// say so.
+// InstanceID returns the instance ID of a provider ID. Other texts are returned unchanged, and rejected by EC2.
 func InstanceID(providerID string) string {
 	return providerID[strings.LastIndexByte(providerID, '/')+1:]
 }
 
-// PlaceholderPrefix begins the provider id of a machine that a group was asked for and that has not come; the uid of
-// its claim follows.
+// PlaceholderPrefix is the prefix of the provider ID of a requested machine that does not exist yet; the UID of its
+// claim follows.
 const PlaceholderPrefix = "aws:///placeholder/"
 
-// Index is what was last listed of the cluster's instances, and what this process knows better. Make it with
-// NewIndex.
+// Index is the last list of the cluster's instances, with newer changes made by this process. Use NewIndex.
 type Index struct {
 	aws           *awsapi.Account
 	groupNames    func() []string                // Auto Scaling groups whose members are listed, too
@@ -143,7 +140,7 @@ type Index struct {
 	ended    map[string]time.Time // by instance id: ended by this process, and when
 }
 
-// MarkEnded notes that this process has ended a machine: Describe may not show it for a while.
+// MarkEnded records that this process has terminated a machine, which Describe calls may not show for a while.
 func (x *Index) MarkEnded(id string, now time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -13,16 +13,16 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
-// nameInterval is how often instances without a name are looked for; nameCallInterval is the pause between calls, which
-// count against the same limit as launches do.
+// nameInterval is the interval at which instances without a name are searched. nameCallInterval is the pause between
+// requests, which share a rate limit with launches.
 const (
 	nameInterval     = 10 * time.Second
 	nameCallInterval = time.Second
 )
 
-// WatchNames gives the tag Name to instances that were launched for a NodeClaim and have none, until the context ends:
-// the name of their node, as the last list had it. One to which that can't be given is tried again with the next list.
-// Members of Auto Scaling groups have the names that the tags of their group give them.
+// WatchNames sets the tag Name of instances launched for a NodeClaim to the name of their node, until the context ends.
+// It uses the last list, skips instances that have the tag, and retries failures with the next list. Members of Auto
+// Scaling groups get names from the tags of their group.
 func (x *Index) WatchNames(ctx context.Context) {
 	named := map[string]bool{} // in the list or since
 	denied := false

@@ -15,15 +15,15 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
-// Terminate ends machines that are in no group: what several callers ask for at once is one call. Errors are in the
-// order of the ids; false: the context ended first.
+// Terminate terminates machines that are not in a group. Concurrent calls share one request. Errors are in the order of
+// the IDs; false: the context ended first.
 func (x *Index) Terminate(ctx context.Context, ids []string) ([]error, bool) {
 	return x.terminations.Ask(ctx, ids)
 }
 
-// TerminateNow ends instances with a call of its own. Errors are in the order of the ids: nil for one that is on its
-// way out by this call, NotFound for one that was already. EC2 refuses a call for one id that it does not know, or
-// may not end: that one is taken out, and the rest is asked for again.
+// TerminateNow terminates instances with its own request. Errors are in the order of the IDs: nil if this call
+// terminates the instance, NotFound if it was already being terminated. EC2 rejects a request with an unknown or
+// protected ID: such an ID is removed and the request repeated.
 func (x *Index) TerminateNow(ctx context.Context, ids []string) []error {
 	out := make([]error, len(ids))
 	open := slices.Compact(slices.Sorted(slices.Values(ids)))
@@ -75,7 +75,8 @@ func (x *Index) TerminateNow(ctx context.Context, ids []string) []error {
 	return out
 }
 
-// Reboot asks for the restart of an instance, once: a call whose answer is lost may have been heeded, and is not repeated.
+// Reboot requests the restart of an instance, once: a request without a response may have had its effect, and is not
+// repeated.
 func (x *Index) Reboot(ctx context.Context, id string) error {
 	_, err := x.aws.EC2.RebootInstances(ctx, &ec2.RebootInstancesInput{InstanceIds: []string{id}}, func(o *ec2.Options) { o.Retryer = aws.NopRetryer{} })
 	return awsapi.ExplainDenied("reboot instances", err)

@@ -18,8 +18,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
 )
 
-// pollWait is how long the queue waits for a message before it says that there is none. pollTimeout is how long its
-// answer is waited for: a connection that has gone dead does not answer, while spot machines have two minutes.
+// pollWait is the long-polling duration of the queue. pollTimeout is the timeout of the response: a dead connection must
+// not delay spot interruption notices, which arrive two minutes in advance.
 const (
 	pollWait    = 20 * time.Second
 	pollTimeout = pollWait + 10*time.Second
@@ -28,23 +28,23 @@ const (
 // maxBatchesInFlight bounds the batches of messages that are dealt with at one time.
 const maxBatchesInFlight = 100
 
-// Queue is the SQS queue into which EventBridge puts what AWS tells of machines that will go.
+// Queue is the SQS queue to which EventBridge sends interruption events.
 type Queue struct {
 	aws       *awsapi.Account
 	instances *instances.Index
 	started   func() // called when the queue tells that an instance, whosever it is, has started
 }
 
-// NewQueue makes a Queue over the index that tells which instances are the cluster's. started is called when the queue tells that an instance has started,
-// whosever it is.
+// NewQueue returns a Queue. index determines which instances belong to the cluster. started is called for every instance
+// that has started, including those of other clusters.
 func NewQueue(a *awsapi.Account, index *instances.Index, started func()) *Queue {
 	return &Queue{aws: a, instances: index, started: started}
 }
 
-// Watch implements cloud.Interrupter. Without a configured queue there are no notices, and it waits for the context
-// to end. A message is deleted when all that it tells has been dealt with; one that is about no machine of the
-// cluster's, or can't be read, at once. A batch is asked for while those before are dealt with: the queue hands out
-// ten at a time, and fifty machines may be announced in one moment.
+// Watch implements cloud.Interrupter. Without a configured queue, it waits for the context to end. A message is deleted
+// after all its events have been handled; if it is unreadable or concerns no machine of the cluster, immediately. A
+// batch is received while earlier ones are being handled, since the queue returns at most ten messages and fifty
+// machines may be interrupted at once.
 func (q *Queue) Watch(ctx context.Context, handle func(context.Context, cloud.Interruption) error) error {
 	if q.aws.Config.InterruptionQueue == "" {
 		<-ctx.Done()

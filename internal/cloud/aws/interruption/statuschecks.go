@@ -17,14 +17,14 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/instances"
 )
 
-// impairedFor is how long a status check must have failed before the instance counts as lost. deniedInterval is how long
-// EC2 is not asked again where that is not allowed.
+// impairedFor is how long a status check must fail before the instance counts as lost. deniedInterval is the retry
+// interval after a denied request.
 const (
 	impairedFor    = 2 * time.Minute
 	deniedInterval = time.Hour
 )
 
-// StatusChecks asks EC2 which instances fail its status checks or are scheduled for maintenance. It needs no queue.
+// StatusChecks polls EC2 for instances that fail status checks or are scheduled for maintenance. It needs no queue.
 type StatusChecks struct {
 	aws       *awsapi.Account
 	instances *instances.Index
@@ -35,7 +35,7 @@ type StatusChecks struct {
 // checkNotice is one thing that is wrong with one instance.
 type checkNotice struct{ instance, kind string }
 
-// NewStatusChecks makes StatusChecks over the index that tells which instances are the cluster's.
+// NewStatusChecks returns StatusChecks. index determines which instances belong to the cluster.
 func NewStatusChecks(a *awsapi.Account, index *instances.Index) *StatusChecks {
 	return &StatusChecks{aws: a, instances: index, told: map[checkNotice]bool{}}
 }
@@ -49,8 +49,8 @@ var checkFilters = []types.Filter{
 		string(types.EventCodeInstanceRetirement), string(types.EventCodeInstanceStop)),
 }
 
-// Watch hands on what EC2 says of the cluster's instances, each thing once, until the context ends. What could not be
-// dealt with is told again with the next answer.
+// Watch passes each event of the cluster's instances to handle once, until the context ends. Events that could not be
+// handled are passed again with the next response.
 func (s *StatusChecks) Watch(ctx context.Context, handle func(context.Context, cloud.Interruption) error) {
 	interval := s.aws.Config.StatusCheckInterval
 	for interval > 0 {

@@ -16,8 +16,8 @@ import (
 // answer: its claim is gone by then. The machine of one that is not is found by its tag.
 const launchRetention = 30 * time.Minute
 
-// Registry remembers the launches of this process by claim, so that a repeated request asks for the same and answers
-// the same. L is what a way of launching has to remember.
+// Registry stores the launches of this process by claim, so that a repeated request has the same content and result. L
+// is the launch state of a provider.
 type Registry[L any] struct {
 	clock cloud.Clock
 
@@ -32,21 +32,21 @@ type entry[L any] struct {
 	launch L
 }
 
-// NewRegistry makes a Registry that remembers nothing.
+// NewRegistry returns an empty Registry.
 func NewRegistry[L any](clock cloud.Clock) *Registry[L] {
 	return &Registry[L]{clock: clock, byClaim: map[string]*entry[L]{}}
 }
 
-// Claim is what is remembered of a claim's launch, whichever way its machine is bought.
+// Claim is the launch state of a claim, common to all providers.
 type Claim struct {
-	Options     []offering.Option   // all that the request allowed when it was made; nil: none is made
-	Unavailable []cloud.OfferingKey // those of them that had no capacity
-	Result      *cloud.LaunchResult // what was bought; nil: nothing yet
-	LaunchedAt  time.Time           // when it was
+	Options     []offering.Option   // all options that the request allowed when it was made; nil: no request
+	Unavailable []cloud.OfferingKey // options without capacity
+	Result      *cloud.LaunchResult // result of the launch; nil: not launched yet
+	LaunchedAt  time.Time           // time of the launch
 }
 
-// Acquire waits until nobody else is at a claim's launch, and returns what is remembered of it, the zero value at
-// first. The caller may change that, and calls release when it is done. An error is the context's.
+// Acquire waits until no other caller uses the launch of a claim, and returns its state, initially the zero value. The
+// caller may change it, and calls release when done. Errors are those of the context.
 func (s *Registry[L]) Acquire(ctx context.Context, uid string) (launch *L, release func(), err error) {
 	e := s.entry(uid)
 	if err := e.turn.Acquire(ctx); err != nil {

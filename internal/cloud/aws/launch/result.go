@@ -17,7 +17,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// NewResult is the answer for a claim for which an option was bought as the instance id. hash is that of its node
+// NewResult returns the result for a claim for which an option was launched as instance id. hash is the hash of its node
 // class.
 func NewResult(c offering.Option, id string, req cloud.LaunchRequest, hash string) cloud.LaunchResult {
 	out := cloud.LaunchResult{
@@ -32,7 +32,7 @@ func NewResult(c offering.Option, id string, req cloud.LaunchRequest, hash strin
 	return out
 }
 
-// DescribeRequest writes what a request allows, for a message.
+// DescribeRequest returns a description of what a request allows, for messages.
 func DescribeRequest(r cloud.LaunchRequest) string {
 	var out []string
 	if len(r.Types) > 0 {
@@ -57,7 +57,7 @@ func DescribeRequest(r cloud.LaunchRequest) string {
 	return strings.Join(out, ", ")
 }
 
-// FormatRequests writes the resources that a machine must have, for a message.
+// FormatRequests returns the requested resources of a machine, for messages.
 func FormatRequests(r model.Resources) string {
 	if r.IsZero() {
 		return "a node"
@@ -65,8 +65,7 @@ func FormatRequests(r model.Resources) string {
 	return r.Format(model.FixedNames())
 }
 
-// Confirm answers with what a claim's launch has bought, or NotFound when that machine has ended since. l.Result must
-// be set.
+// Confirm returns the result of a claim's launch, or NotFound if the machine has been terminated. l.Result must be set.
 func Confirm(ctx context.Context, x *instances.Index, req cloud.LaunchRequest, l *Claim) cloud.LaunchResult {
 	runs, err := x.IsRunning(ctx, instances.InstanceID(l.Result.ProviderID), l.LaunchedAt)
 	switch {
@@ -78,7 +77,7 @@ func Confirm(ctx context.Context, x *instances.Index, req cloud.LaunchRequest, l
 	return *l.Result
 }
 
-// Ended is the answer for a claim whose machine has ended.
+// Ended returns the result for a claim whose machine has been terminated.
 func Ended(req cloud.LaunchRequest, machine string) cloud.LaunchResult {
 	return cloud.LaunchResult{Err: &cloud.Error{Kind: cloud.NotFound, Op: "launch", Object: req.ClaimName, Err: fmt.Errorf("its instance %s was terminated", machine)}}
 }

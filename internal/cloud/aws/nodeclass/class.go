@@ -21,20 +21,21 @@ var windowsBuilds = map[string]string{
 	awsv1.AMIFamilyWindows2019: "10.0.17763", awsv1.AMIFamilyWindows2022: "10.0.20348", awsv1.AMIFamilyWindows2025: "10.0.26100",
 }
 
-// WindowsBuild is the value of node.kubernetes.io/windows-build on nodes of the class; empty: they don't run Windows.
+// WindowsBuild returns the value of node.kubernetes.io/windows-build on nodes of the class; empty if they do not run
+// Windows.
 func (c *Class) WindowsBuild() string { return windowsBuilds[c.Family] }
 
-// Class is an EC2NodeClass as its owner wrote it.
+// Class is the spec of an EC2NodeClass.
 type Class struct {
-	Name, UID, GenerationKey string // generationKey changes with the class's generation
+	Name, UID, GenerationKey string // GenerationKey changes with the generation of the class
 	Spec                     awsv1.EC2NodeClassSpec
 	Family                   string
 	KubeletConfig            *KubeletConfig
 	kubeletErr               error
 }
 
-// Read reads an EC2NodeClass for an operation op. Errors: Denied for another kind of class, NotReady where the spec
-// can't be used. A kubelet configuration that can't be used is no error here: the class's status tells it.
+// Read reads an EC2NodeClass for an operation op. Errors: Denied for another kind of class, NotReady if the spec is
+// invalid. An invalid kubelet configuration is not an error here, but reported in the status of the class.
 func Read(op string, c cloud.NodeClass) (*Class, error) {
 	if c.Group != awsv1.Group || c.Kind != awsv1.KindEC2NodeClass {
 		return nil, &cloud.Error{Kind: cloud.Denied, Op: op, Object: c.Name, Err: fmt.Errorf(
@@ -65,8 +66,8 @@ func Read(op string, c cloud.NodeClass) (*Class, error) {
 	return out, nil
 }
 
-// PodlessENIs are how many interfaces of the default network card pods get no addresses from: as many as are reserved,
-// and those of the class that are for EFA alone.
+// PodlessENIs returns the number of interfaces of the default network card without pod addresses: reserved interfaces,
+// and EFA-only interfaces of the class.
 func (c *Class) PodlessENIs(reserved int) int64 {
 	n := int64(reserved)
 	for _, i := range c.Spec.NetworkInterfaces {
@@ -77,7 +78,7 @@ func (c *Class) PodlessENIs(reserved int) int64 {
 	return n
 }
 
-// EFAInterfaces are how many interfaces for EFA spec.networkInterfaces names.
+// EFAInterfaces returns the number of EFA-only interfaces in spec.networkInterfaces.
 func (c *Class) EFAInterfaces() (n int64) {
 	for _, i := range c.Spec.NetworkInterfaces {
 		if i.InterfaceType == awsv1.InterfaceTypeEFAOnly {
@@ -87,7 +88,7 @@ func (c *Class) EFAInterfaces() (n int64) {
 	return n
 }
 
-// OSLabel is the value of kubernetes.io/os on nodes of the class.
+// OSLabel returns the value of kubernetes.io/os on nodes of the class.
 func (c *Class) OSLabel() string {
 	if IsWindows(c.Family) {
 		return "windows"
@@ -95,7 +96,7 @@ func (c *Class) OSLabel() string {
 	return "linux"
 }
 
-// RootDevice is the name of the device that pods' ephemeral storage is on when no mapping says so.
+// RootDevice returns the name of the device with the pods' ephemeral storage, unless a mapping sets another.
 func RootDevice(family string) string {
 	switch {
 	case family == FamilyBottlerocket:
@@ -106,8 +107,8 @@ func RootDevice(family string) string {
 	return "/dev/xvda"
 }
 
-// EphemeralStorage is how many bytes of ephemeral storage a node of a type has: of its local disks, when the class
-// has them joined, or of the volume that holds it.
+// EphemeralStorage returns the ephemeral storage of a node of a type, in bytes: of its local disks if the class combines
+// them in a RAID, otherwise of the volume that has it.
 func (c *Class) EphemeralStorage(t *catalogue.TypeInfo) int64 {
 	if p := c.Spec.InstanceStorePolicy; p != nil && *p == awsv1.InstanceStorePolicyRAID0 && t.LocalGB > 0 {
 		return t.LocalGB * 1_000_000_000
@@ -138,7 +139,7 @@ func (c *Class) EphemeralStorage(t *catalogue.TypeInfo) int64 {
 	return 20 * catalogue.GiB
 }
 
-// BootVolumes is how many EBS volumes a machine of the class boots with.
+// BootVolumes returns the number of EBS volumes that a machine of the class boots with.
 func (c *Class) BootVolumes() (n int64) {
 	for _, m := range c.Spec.BlockDeviceMappings {
 		if m.EBS != nil {
@@ -154,8 +155,7 @@ func (c *Class) BootVolumes() (n int64) {
 	return 1
 }
 
-// Resolver finds what EC2NodeClasses stand for in the account, and makes the instance profiles of those that name a
-// role.
+// Resolver resolves EC2NodeClasses to resources of the account, and creates instance profiles for classes with a role.
 type Resolver struct {
 	aws            *awsapi.Account
 	subnets        *awsapi.Cache[[]*Subnet]

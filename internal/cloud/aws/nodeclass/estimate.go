@@ -15,17 +15,17 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// EstimateConfig is the configuration for use without an account: what a controller is told by its flags and what EKS says is taken to
-// be the default.
+// EstimateConfig returns the configuration for use without an account: defaults for the flags of the controller and for
+// the data read from EKS.
 func EstimateConfig() awsapi.Config {
 	c := awsapi.DefaultConfig()
 	c.ClusterName, c.KubeletExpressions = "cluster", true
 	return c
 }
 
-// Estimate returns what a class stands for as far as its spec and a status that was written by a controller tell, without calling AWS:
-// for what only the account knows it takes everything that the catalog has. unknown says what that is, each as a clause. An error
-// says what a person has to mend in the class.
+// Estimate resolves a class from its spec and from a status written by a controller, without requests to AWS. For data
+// that only the account has, it assumes everything in the catalog. unknown lists these assumptions, each as a clause. An
+// error describes what to correct in the class.
 func (cr *Resolver) Estimate(ctx context.Context, c *Class, status *awsv1.EC2NodeClassStatus, cat *catalogue.Catalogue) (r *Resolved, unknown []string, err error) {
 	r = &Resolved{Class: c, Problems: map[string]model.Condition{}, Profile: c.Spec.Role}
 	// Only for user data, whose size is checked.

@@ -25,8 +25,8 @@ import (
 // expressionCostLimit is how much work one evaluation of an expression may be, in CEL's units: about a millisecond.
 const expressionCostLimit = 10_000
 
-// The variables of expressions. maxPods is what holds without the expression where that is the number of pods, and else
-// the number that came of it.
+// Variables of expressions. In the expression for the number of pods, maxPods is the number without the expression; in
+// all others, it is the resulting number.
 const (
 	varInstanceType = "instance_type"
 	varCPUs         = "vcpus"
@@ -198,8 +198,8 @@ func (k *KubeletConfig) evaluateOn(t *catalogue.TypeInfo, family string, podless
 	return out.withValues(nil, reserved), nil
 }
 
-// EvaluateKubelet evaluates the expressions of a class's spec.kubelet on every instance type of a catalog. The error
-// names the field of one that can't be, and why.
+// EvaluateKubelet evaluates the expressions in spec.kubelet of a class for every instance type of a catalog. An error
+// names the field of an invalid expression and the reason.
 func (cr *Resolver) EvaluateKubelet(ctx context.Context, c *Class, cat *catalogue.Catalogue) (KubeletsByType, error) {
 	if len(c.KubeletConfig.expressions) == 0 {
 		return KubeletsByType{}, nil
@@ -246,8 +246,8 @@ func (cr *Resolver) kubeletsOf(ctx context.Context, c *Class) (KubeletsByType, e
 	return out, out.problem
 }
 
-// KubeletOn is the kubelet configuration on machines of a type; nil where its expressions have not been evaluated on
-// the type, since EC2 has come to sell it only now.
+// KubeletOn returns the kubelet configuration for machines of a type; nil if its expressions have not been evaluated for
+// the type yet, because EC2 has just added it.
 func (r *Resolved) KubeletOn(instanceType string) *KubeletConfig {
 	if r.Kubelets.byType == nil {
 		return r.KubeletConfig

@@ -9,7 +9,7 @@ import (
 	awsv1 "github.com/dovetail-sh/dovetail/api/aws/v1"
 )
 
-// The image families.
+// AMI families.
 const (
 	FamilyAL2          = awsv1.AMIFamilyAL2
 	FamilyAL2023       = awsv1.AMIFamilyAL2023
@@ -17,5 +17,5 @@ const (
 	familyCustom       = awsv1.AMIFamilyCustom
 )
 
-// IsWindows reports whether machines of an image family run Windows.
+// IsWindows reports whether machines of an AMI family run Windows.
 func IsWindows(family string) bool { return strings.HasPrefix(family, "Windows") }

@@ -22,12 +22,12 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Image is what machines boot from, and which machines.
+// Image is an AMI, with the machines that can boot from it.
 type Image struct {
 	ID, name     string
 	created      string // RFC 3339, as EC2 has it
 	deprecated   bool
-	Requirements model.Requirements // on the labels of a type
+	Requirements model.Requirements // on the labels of an instance type
 }
 
 // fitsType reports whether machines of a type can boot from an image.

@@ -89,8 +89,8 @@ func (cr *Resolver) ensureProfile(ctx context.Context, c *Class) (string, error)
 	return name, err
 }
 
-// DeleteProfile deletes the instance profile that was made for a class: the one that bears the class's name and the
-// cluster's among its tags. One that a person named is theirs. None is no error.
+// DeleteProfile deletes the instance profile created for a class, identified by tags with the names of the class and the
+// cluster. Instance profiles named by users are kept. A missing profile is not an error.
 func (cr *Resolver) DeleteProfile(ctx context.Context, c *Class) error {
 	name := cr.profileName(c)
 	if awsapi.Deref(c.Spec.InstanceProfile) == name {

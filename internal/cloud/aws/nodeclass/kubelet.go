@@ -18,10 +18,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// KubeletConfig is the part of spec.kubelet that says how much of a machine pods may use. fields is all of it, as it
-// was written. Where expressions are left, it says so only once their values on an instance type stand in their place.
+// KubeletConfig is the part of spec.kubelet that limits what pods may use of a machine. fields are all fields, as
+// written. If it has expressions, it is valid only after they have been replaced by their values for an instance type.
 type KubeletConfig struct {
-	MaxPods        *int64            `json:"-"` // nil also where it is an expression
+	MaxPods        *int64            `json:"-"` // nil also if it is an expression
 	PodsPerCore    *int64            `json:"podsPerCore"`
 	KubeReserved   map[string]string `json:"kubeReserved"`
 	SystemReserved map[string]string `json:"systemReserved"`
@@ -36,7 +36,7 @@ type KubeletConfig struct {
 	expressions []expression // by field and key
 }
 
-// The fields of spec.kubelet that keep something from pods, what they may keep, and the signals by which it may evict.
+// Fields of spec.kubelet that reserve resources, the resources that can be reserved, and eviction signals.
 const (
 	fieldMaxPods        = "maxPods"
 	fieldKubeReserved   = "kubeReserved"
@@ -165,8 +165,8 @@ func amountOrZero(key, text string, whole int64) int64 {
 	return v
 }
 
-// MaxPodsOn is how many pods a machine of a type takes: those that the VPC has addresses for, without the interfaces
-// that pods get none from, unless the kubelet is told otherwise.
+// MaxPodsOn returns the maximum number of pods on a machine of a type: the number of VPC addresses, without interfaces
+// that are not used for pods, unless the kubelet configuration sets it.
 func (k *KubeletConfig) MaxPodsOn(t *catalogue.TypeInfo, family string, podlessENIs int64) int64 {
 	n := int64(110)
 	if k.MaxPods != nil {
@@ -195,8 +195,8 @@ func reservedMilliCPU(cpus int64) int64 {
 	return hundredthsOfMilli / 100
 }
 
-// ReservedResources is what pods can't use of a machine's capacity: what is kept for the kubelet and for the system, and what must stay
-// free by evictionHard. The kubelet takes nothing off allocatable for evictionSoft.
+// ReservedResources returns the part of a machine's capacity that pods cannot use: kubeReserved, systemReserved, and the
+// thresholds of evictionHard. The kubelet does not subtract evictionSoft from allocatable.
 func (k *KubeletConfig) ReservedResources(capacity model.Resources) model.Resources {
 	pods, storage, memory := capacity.At(model.Pods), capacity.At(model.EphemeralStorage), capacity.At(model.Memory)
 	kube := map[string]int64{"cpu": reservedMilliCPU(capacity.At(model.CPU) / 1000), "memory": (255 + 11*pods) * catalogue.MiB, "ephemeral-storage": catalogue.GiB}

@@ -17,7 +17,7 @@ import (
 	sigsjson "sigs.k8s.io/json"
 )
 
-// The default thresholds of the kubelet's image garbage collection, in percent of the disk.
+// Default thresholds of the kubelet's image garbage collection, in percent of the disk.
 const (
 	defaultImageGCHigh = 85
 	defaultImageGCLow  = 80

@@ -22,8 +22,8 @@ import (
 // blockExpiryMargin is how long before its end a capacity block is no longer bought from.
 const blockExpiryMargin = 40 * time.Minute
 
-// ActiveReservations are the active reservations that the terms choose, by id; they may be a minute old. None is no
-// error.
+// ActiveReservations returns the active reservations selected by the terms, by ID, at most one minute old. No
+// reservation is not an error.
 func (cr *Resolver) ActiveReservations(ctx context.Context, terms []awsv1.CapacityReservationSelectorTerm) ([]Reservation, error) {
 	return cr.reservations.Get(ctx, awsapi.SelectorKey(terms), func(ctx context.Context) ([]Reservation, error) { return cr.findReservations(ctx, terms) })
 }

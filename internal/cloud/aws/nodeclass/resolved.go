@@ -17,15 +17,15 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Resolved is what an EC2NodeClass stands for in the account. What can't be resolved is in problems, by the condition
-// that it makes false; the fields that it would fill are empty then.
+// Resolved are the resources of an EC2NodeClass in the account. Failures are in problems, by the condition that they
+// make false; their fields are empty.
 type Resolved struct {
 	*Class
-	Subnets        []*Subnet // by id
+	Subnets        []*Subnet // sorted by ID
 	SecurityGroups []SecurityGroup
-	Images         []Image // preferred first
+	Images         []Image // most preferred first
 	Profile        string
-	Reservations   []Reservation // by id
+	Reservations   []Reservation // sorted by ID
 	Placement      *types.PlacementGroup
 	Hash           string
 	Cluster        Cluster
@@ -33,8 +33,8 @@ type Resolved struct {
 	Problems       map[string]model.Condition
 }
 
-// ReadyError is nil when the class can be bought with, and else a NotReady error of the first condition that keeps it
-// from that.
+// ReadyError returns nil if the class can be used for launches, otherwise a NotReady error with the first false
+// condition.
 func (r *Resolved) ReadyError(op string) error {
 	for _, k := range conditionOrder {
 		if p, ok := r.Problems[k]; ok {
@@ -50,41 +50,41 @@ var conditionOrder = []string{
 	awsv1.ConditionCapacityReservationsReady, awsv1.ConditionPlacementGroupReady, awsv1.ConditionValidationSucceeded,
 }
 
-// Subnet is where machines may stand.
+// Subnet is a subnet in which machines can be launched.
 type Subnet struct {
 	ID, Zone, ZoneID string
 	Free             int64
 	taken            atomic.Int64 // addresses of machines bought since free was asked for
 }
 
-// SecurityGroup is a security group that machines are put into.
+// SecurityGroup is a security group of machines.
 type SecurityGroup struct{ ID, Name string }
 
-// Reservation is capacity that is paid for already.
+// Reservation is a capacity reservation.
 type Reservation struct {
 	awsv1.CapacityReservation
 	Free  int64
 	Taken *atomic.Int64
 }
 
-// Remaining is how many addresses of a subnet are free, as far as is known.
+// Remaining returns the known number of free addresses of a subnet.
 func (s *Subnet) Remaining() int64 { return s.Free - s.taken.Load() }
 
-// Take counts addresses that were given away since the subnet was last asked for.
+// Take subtracts addresses assigned since the subnet was last read.
 func (s *Subnet) Take(addresses int64) { s.taken.Add(addresses) }
 
-// MarkFull has a subnet count as without a free address until it is asked for again.
+// MarkFull treats a subnet as having no free address until it is read again.
 func (s *Subnet) MarkFull() { s.taken.Store(s.Free) }
 
-// Remaining is how many machines of a reservation are free, as far as is known.
+// Remaining returns the known number of free machines of a reservation.
 func (r *Reservation) Remaining() int64 { return max(0, r.Free-r.Taken.Load()) }
 
-// Cluster is what a machine must know of the cluster to join it. What is not known is empty.
+// Cluster is the cluster data that a machine needs to join. Unknown fields are empty.
 type Cluster struct {
 	Endpoint, CABundle, Version string
 
-	CIDR string // of Services
-	DNS  string // address of the cluster's DNS service
+	CIDR string // CIDR range of Services
+	DNS  string // address of the cluster DNS service
 	IPv6 bool   // pods and Services have IPv6 addresses
 }
 
@@ -104,7 +104,7 @@ func dnsAddress(cidr string) string {
 	return address.String()
 }
 
-// SubnetZones are the zones that the class has a subnet in, sorted.
+// SubnetZones returns the sorted zones in which the class has a subnet.
 func (r *Resolved) SubnetZones() []string {
 	var out []string
 	for _, s := range r.Subnets {
@@ -116,7 +116,7 @@ func (r *Resolved) SubnetZones() []string {
 	return out
 }
 
-// BestSubnet is the subnet of a zone that has the most addresses left; nil if the class has none there.
+// BestSubnet returns the subnet in a zone with the most free addresses; nil if there is none.
 func (r *Resolved) BestSubnet(zone string) *Subnet {
 	var best *Subnet
 	for _, s := range r.Subnets {
@@ -127,7 +127,7 @@ func (r *Resolved) BestSubnet(zone string) *Subnet {
 	return best
 }
 
-// BestReservation is the active reservation of a type and zone that has the most machines left; nil if there is none.
+// BestReservation returns the active reservation of a type and zone with the most free machines; nil if there is none.
 func (r *Resolved) BestReservation(instanceType, zone string) *Reservation {
 	var best *Reservation
 	for i := range r.Reservations {
@@ -139,7 +139,7 @@ func (r *Resolved) BestReservation(instanceType, zone string) *Reservation {
 	return best
 }
 
-// ImageForType is the image that machines of a type boot from; nil if none of the class's images is for it.
+// ImageForType returns the image for machines of a type; nil if no image of the class fits.
 func (r *Resolved) ImageForType(t *catalogue.TypeInfo) *Image {
 	for i := range r.Images {
 		if r.Images[i].fitsType(t) {
@@ -149,12 +149,12 @@ func (r *Resolved) ImageForType(t *catalogue.TypeInfo) *Image {
 	return nil
 }
 
-// FalseCondition is a condition that is false for a reason.
+// FalseCondition returns a condition with status False.
 func FalseCondition(reason, message string) model.Condition {
 	return model.Condition{Status: "False", Reason: reason, Message: message}
 }
 
-// ResourceTags are the tags of everything that is made for a class in a cluster, sorted by key; pool may be empty.
+// ResourceTags returns the tags of all resources created for a class in a cluster, sorted by key; pool may be empty.
 func (r *Resolved) ResourceTags(clusterName, pool string) []types.Tag {
 	all := maps.Clone(r.Spec.Tags)
 	if all == nil {
@@ -169,7 +169,7 @@ func (r *Resolved) ResourceTags(clusterName, pool string) []types.Tag {
 	return awsapi.EC2Tags(all)
 }
 
-// TakeReservation counts a machine that was bought from a reservation since that was last asked for.
+// TakeReservation subtracts a machine launched from a reservation since it was last read.
 func (r *Resolved) TakeReservation(id string) {
 	for i := range r.Reservations {
 		if r.Reservations[i].ID == id {
@@ -178,10 +178,10 @@ func (r *Resolved) TakeReservation(id string) {
 	}
 }
 
-// KubeletsByType are the kubelet configurations of a class whose spec.kubelet has expressions, on each instance type of
-// one version of the catalog. The zero value is that of a class without expressions.
+// KubeletsByType are the kubelet configurations of a class with expressions in spec.kubelet, by instance type of one
+// version of the catalog. The zero value is that of a class without expressions.
 type KubeletsByType struct {
-	Version int // of the catalog
+	Version int // version of the catalog
 	byType  map[string]*KubeletConfig
 	problem error // why there are none
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// NewResolver makes a Resolver that knows nothing yet; expressions are evaluated on the instance types of a catalog.
+// NewResolver returns an empty Resolver. Expressions are evaluated for the instance types of the store's Catalogue.
 func NewResolver(a *awsapi.Account, store *catalogue.Store) *Resolver {
 	return &Resolver{
 		aws:            a,
@@ -38,13 +38,12 @@ func NewResolver(a *awsapi.Account, store *catalogue.Store) *Resolver {
 	}
 }
 
-// EndClass says that nothing is to be made any more for the class with a uid. false: something is being made for it
-// at this moment.
+// EndClass prevents the creation of resources for the class with this UID. false: a resource is being created for it at
+// this moment.
 func (cr *Resolver) EndClass(uid string) bool { return cr.ended.markEnded(uid) }
 
-// Resolve finds what a class stands for. Each part is asked for when what is known of it is too old. An error is one
-// of a call that may work the next time; whatever a person has to mend is a problem of the result. Under
-// cloud.LooksOnly nothing is made.
+// Resolve resolves a class. Each part is read again when its cached data expires. An error is an error of a request that
+// may succeed later; problems that a user must correct are in the result. Under cloud.LooksOnly, nothing is created.
 func (cr *Resolver) Resolve(ctx context.Context, c *Class) (*Resolved, error) {
 	r := &Resolved{Class: c, Problems: map[string]model.Condition{}}
 	// part settles what one part's calls answered.

@@ -17,8 +17,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Validate says what is wrong with a class beyond its selectors, as far as that can be seen without asking AWS; the
-// zero condition: nothing.
+// Validate returns a false condition if a class is invalid in fields other than its selectors, as far as can be checked
+// without requests; the zero condition if it is valid.
 func (cr *Resolver) Validate(r *Resolved) model.Condition {
 	if r.kubeletErr != nil {
 		return FalseCondition(awsv1.ReasonInvalidKubeletConfiguration, r.kubeletErr.Error())
@@ -53,7 +53,7 @@ func (cr *Resolver) Validate(r *Resolved) model.Condition {
 	return model.Condition{}
 }
 
-// Status is what the status of the class should say: a condition for each part and Ready, and what was found.
+// Status returns the desired status of the class: a condition for each part, Ready, and the resolved resources.
 func (r *Resolved) Status() (cloud.ClassStatus, error) {
 	out := cloud.ClassStatus{Conditions: map[string]model.Condition{}}
 	var unready []string

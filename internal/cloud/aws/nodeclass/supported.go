@@ -13,9 +13,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/catalogue"
 )
 
-// Supports reports whether EC2 launches an instance type with the class's settings, and its images boot there. What EC2 does not say of a type is taken to be
-// supported. Sources: EC2's DescribeInstanceTypes, and in the EC2 User Guide "Configurable idle connection tracking timeouts" (Nitro instances) and
-// "Nested virtualization".
+// Supports reports whether EC2 launches an instance type with the settings of the class, and its images boot there.
+// Unpublished properties of a type are assumed to be supported. Sources: EC2's DescribeInstanceTypes, and in the EC2
+// User Guide "Configurable idle connection tracking timeouts" (Nitro instances) and "Nested virtualization".
 func (r *Resolved) Supports(t *catalogue.TypeInfo) bool {
 	spec := &r.Spec
 	switch {

@@ -20,7 +20,7 @@ import (
 // userDataLimit is how many bytes of user data EC2 takes, before they are encoded.
 const userDataLimit = 16 << 10
 
-// Registration is what a machine must know to register as the node that was asked for.
+// Registration is the data with which a machine registers its node.
 type Registration struct {
 	labels  model.Labels
 	taints  []model.Taint
@@ -43,9 +43,10 @@ func kubeletLabels(in model.Labels) model.Labels {
 	return out
 }
 
-// RegistrationOf returns what the kubelet of a launch request's machine registers its node with, for image families whose user data Dovetail writes. The
-// kubelet writes all taints itself, and the label LabelDoNotSyncTaints tells so: a startup taint that its DaemonSet removes before Dovetail registers the
-// node must not be added again, since nothing would remove it a second time.
+// RegistrationOf returns the data with which the kubelet of a launch request's machine registers its node, for AMI
+// families whose user data Dovetail writes. The kubelet sets all taints itself, and the label LabelDoNotSyncTaints says
+// so: a startup taint that its DaemonSet removes before Dovetail registers the node must not be added again, since
+// nothing would remove it a second time.
 func RegistrationOf(r cloud.LaunchRequest, kubelet *KubeletConfig, pods int64) Registration {
 	taints := slices.Concat(r.Taints, r.StartupTaints)
 	if !slices.ContainsFunc(taints, func(t model.Taint) bool { return t.Key == model.TaintUnregistered }) {
@@ -56,8 +57,8 @@ func RegistrationOf(r cloud.LaunchRequest, kubelet *KubeletConfig, pods int64) R
 	return Registration{labels, taints, kubelet, pods}
 }
 
-// WriteUserData is the user data, in base64, with which a machine of the class joins a cluster; empty where there is
-// nothing to say. Errors are about spec.userData.
+// WriteUserData returns the user data, in base64, with which a machine of the class joins a cluster; empty if there is
+// none. Errors concern spec.userData.
 func (r *Resolved) WriteUserData(clusterName string, j Registration) (string, error) {
 	own := awsapi.Deref(r.Spec.UserData)
 	var out string

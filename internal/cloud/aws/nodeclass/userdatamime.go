@@ -25,7 +25,7 @@ const mimeBoundary = "//"
 // mimePart is a part of MIME multipart user data: its content type and its text.
 type mimePart struct{ kind, body string }
 
-// Content types of the parts of user data.
+// Content types of the MIME parts of user data.
 const (
 	kindNodeConfig = "application/node.eks.aws"
 	kindScript     = `text/x-shellscript; charset="us-ascii"`

@@ -17,10 +17,10 @@ import (
 type Option struct {
 	*Type
 	Offering   *model.Offering
-	PriceMicro int64 // what it counts as for the request; the offering's price unless a NodeOverlay says otherwise
+	PriceMicro int64 // price for the request in micro-dollars per hour: the price of the offering, unless a NodeOverlay changes it
 }
 
-// Key names the offering.
+// Key returns the key of the offering.
 func (c Option) Key() cloud.OfferingKey {
 	return cloud.OfferingKey{InstanceType: c.Name, Zone: c.Offering.Zone, CapacityType: c.Offering.CapacityType}
 }
@@ -50,8 +50,8 @@ func isOfferingLabel(key string) bool {
 	return strings.HasPrefix(key, awsv1.Group+"/") && key != awsv1.LabelNodeClass
 }
 
-// Options are the offerings that a request allows, whether they are available or not: cheapest first, equal prices by
-// type, zone and capacity type.
+// Options returns the offerings that a request allows, available or not: cheapest first, equal prices by type, zone and
+// capacity type.
 func (o *Set) Options(r cloud.LaunchRequest) []Option {
 	allowed := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
 	var out []Option
@@ -81,7 +81,7 @@ func (o *Set) Options(r cloud.LaunchRequest) []Option {
 	return out
 }
 
-// SortKeys sorts a list of offerings by type, zone and capacity type, and leaves out what is there twice.
+// SortKeys sorts offerings by type, zone and capacity type, and removes duplicates.
 func SortKeys(list []cloud.OfferingKey) []cloud.OfferingKey {
 	slices.SortFunc(list, func(a, b cloud.OfferingKey) int {
 		switch {

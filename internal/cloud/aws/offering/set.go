@@ -11,17 +11,16 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Cache remembers the last set that was built under each key, so that the same comes out as long as nothing has
-// changed.
+// Cache stores the last Set built under each key, so that the same Set is returned while nothing changes.
 type Cache struct {
 	mu   sync.Mutex
 	sets map[string]*Set // by class name
 }
 
-// NewCache makes a Cache that has no set.
+// NewCache returns an empty Cache.
 func NewCache() *Cache { return &Cache{sets: map[string]*Set{}} }
 
-// Get is the set that was put under a key, if it was built from this; nil: there is none.
+// Get returns the Set stored under a key if it was built from builtFrom; otherwise nil.
 func (c *Cache) Get(key, builtFrom string) *Set {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,8 +30,8 @@ func (c *Cache) Get(key, builtFrom string) *Set {
 	return nil
 }
 
-// Put keeps a set under a key. It returns the one to use: another that was put meanwhile, if that was built from the
-// same.
+// Put stores a Set under a key. It returns the Set to use: another one stored meanwhile, if it was built from the same
+// data.
 func (c *Cache) Put(key string, made *Set) *Set {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,18 +42,18 @@ func (c *Cache) Put(key string, made *Set) *Set {
 	return made
 }
 
-// Set is what a node class has to offer. It is not changed once it is in use.
+// Set are the offerings of a node class. It is read-only.
 type Set struct {
-	BuiltFrom string // all that it depends on
+	BuiltFrom string // key of all data that it depends on
 	Types     []*model.InstanceType
 	ByName    map[string]*Type
 }
 
-// Type is an instance type as nodes of a class will be of it.
+// Type is an instance type with the settings of a node class.
 type Type struct {
 	*catalogue.TypeInfo
-	ImageID      string // what it boots from; empty: not known
+	ImageID      string // AMI; empty: unknown
 	InstanceType *model.InstanceType
-	Kubelet      *nodeclass.KubeletConfig // as user data configures it
+	Kubelet      *nodeclass.KubeletConfig // configuration in user data
 	MaxPods      int64
 }

@@ -14,40 +14,40 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// NodeSpec is what a node boots as, as far as its size depends on it.
+// NodeSpec are the settings of a node that affect its size.
 type NodeSpec struct {
 	ImageID   string
-	OS        string // as kubernetes.io/os says
-	Family    string // of images, whose rules say what is kept for the kubelet
+	OS        string // value of kubernetes.io/os
+	Family    string // AMI family, which determines the resources reserved for the kubelet
 	Kubelet   *nodeclass.KubeletConfig
-	Podless   int64            // network interfaces of the default card that pods get no addresses from
-	Storage   int64            // ephemeral, in bytes
-	Volumes   int64            // EBS volumes that it boots with; 0: the root volume
-	Resources map[string]int64 // what its owner says that it has, over what is known of the type
+	Podless   int64            // network interfaces of the default card without pod addresses
+	Storage   int64            // ephemeral storage in bytes
+	Volumes   int64            // EBS volumes at boot; 0: only the root volume
+	Resources map[string]int64 // resources set by the user, which override those of the type
 }
 
 // DriverEBS is the CSI driver that attaches EBS volumes.
 const DriverEBS = "ebs.csi.aws.com"
 
-// TypeBuilder works out what nodes of an EC2 instance type will have: capacity, and what of it pods may use.
+// TypeBuilder computes the capacity and the allocatable resources of nodes of an EC2 instance type.
 type TypeBuilder struct {
 	aws    *awsapi.Account
 	memory *catalogue.NodeMemory
 }
 
-// NewTypeBuilder makes a TypeBuilder over what was learned of nodes' memory.
+// NewTypeBuilder returns a TypeBuilder that uses the observed memory of nodes.
 func NewTypeBuilder(a *awsapi.Account, memory *catalogue.NodeMemory) *TypeBuilder {
 	return &TypeBuilder{aws: a, memory: memory}
 }
 
-// LoadMemory has what was learned of nodes' memory at hand. Where that fails it is logged, and estimates are used.
+// LoadMemory loads the observed memory of nodes. If it fails, the error is logged and estimates are used.
 func (b *TypeBuilder) LoadMemory(ctx context.Context) {
 	if err := b.memory.LoadOnce(ctx); err != nil {
 		b.aws.Log.Warn("the recorded memory of nodes can't be read; using estimates", "error", err)
 	}
 }
 
-// Build makes a type without offerings; nil where pods would have no room.
+// Build returns a type without offerings; nil if pods would have no capacity.
 func (b *TypeBuilder) Build(t *catalogue.TypeInfo, n NodeSpec) *Type {
 	out := &Type{TypeInfo: t, ImageID: n.ImageID, Kubelet: n.Kubelet, MaxPods: n.Kubelet.MaxPodsOn(t, n.Family, n.Podless)}
 	it := &model.InstanceType{Name: t.Name, Labels: maps.Clone(t.Labels), Boots: n.ImageID}
@@ -79,5 +79,5 @@ func (b *TypeBuilder) Build(t *catalogue.TypeInfo, n NodeSpec) *Type {
 	return out
 }
 
-// Version is a number that changes whenever Build may come to another result for the same arguments.
+// Version returns a number that changes when Build may return another result for the same arguments.
 func (b *TypeBuilder) Version() int { return b.memory.ChangeCount() }

@@ -17,7 +17,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Codes by which EC2 says that a quota is reached, and that nobody may use spot in this account yet.
+// EC2 error codes for an exhausted quota, and for an account that cannot use spot yet.
 const (
 	codeVCPUs     = "VcpuLimitExceeded"
 	codeSpot      = "MaxSpotInstanceCountExceeded"
@@ -39,18 +39,18 @@ type reached struct {
 	text  string
 }
 
-// Tracker remembers the quotas that were found reached. It is safe for concurrent use.
+// Tracker stores exhausted quotas. It is safe for concurrent use.
 type Tracker struct {
 	clock cloud.Clock
 	mu    sync.Mutex
 	known map[key]reached
 }
 
-// NewTracker makes a Tracker that knows of none.
+// NewTracker returns an empty Tracker.
 func NewTracker(clock cloud.Clock) *Tracker { return &Tracker{clock: clock, known: map[key]reached{}} }
 
-// Covers reports whether an error code of EC2 means that the account may have no more of this in any zone, and whether of
-// all families at once.
+// Covers reports whether an EC2 error code means that a quota is exhausted in all zones, and whether for all instance
+// families.
 func Covers(code string) (wide, all bool) {
 	switch code {
 	case codeSpot, codeVCPUs, codeInstances:
@@ -61,8 +61,8 @@ func Covers(code string) (wide, all bool) {
 	return false, false
 }
 
-// CodeIn is the code of the quota that a message without a code says is reached, as those of scaling activities are;
-// empty: it speaks of something else.
+// CodeIn returns the error code of the exhausted quota in a message without a code, such as that of a scaling activity;
+// empty: the message is about something else.
 func CodeIn(message string) string {
 	low := strings.ToLower(message)
 	switch {
@@ -76,8 +76,8 @@ func CodeIn(message string) string {
 	return ""
 }
 
-// NameIn is the quota that a message says is reached, as Service Quotas calls it where the message is ours, else by what
-// it is of, and its size where that is said; an empty name: the message speaks of something else. Messages of other
+// NameIn returns the name of the exhausted quota in a message and its size, if known. The name is that of Service Quotas
+// in messages of Dovetail, otherwise a description; empty: the message is about something else. Messages of other
 // autoscalers quote EC2's.
 func NameIn(message string) (name, size string) {
 	if m := saidName.FindStringSubmatch(message); m != nil {
@@ -115,7 +115,7 @@ func familyOf(name string) string {
 	return "standard" // A, C, D, H, I, M, R, T, Z
 }
 
-// onDemandNames and spotNames are the quotas of families as Service Quotas calls them.
+// onDemandNames and spotNames are the names of the quotas of instance families in Service Quotas.
 var (
 	onDemandNames = map[string]string{
 		"standard": "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances", "g": "Running On-Demand G and VT instances",
@@ -151,8 +151,8 @@ func describe(of key, code, message string) string {
 	return prefix + name + " (" + code + "); request an increase in Service Quotas"
 }
 
-// Note notes that an instance of a type, with so many virtual CPUs, was refused for want of quota. It returns which is
-// reached and what to do about it.
+// Note records that the launch of an instance of a type with this number of vCPUs failed because of a quota. It returns
+// the exhausted quota with the remedy.
 func (t *Tracker) Note(code, message, capacityType, instanceType string, cpus int64) string {
 	of := key{capacityType, familyOf(instanceType)}
 	if _, all := Covers(code); all {
@@ -169,8 +169,8 @@ func (t *Tracker) Note(code, message, capacityType, instanceType string, cpus in
 	return text
 }
 
-// Find returns what is known to keep an instance of a type, with so many virtual CPUs, from being launched, and what to
-// do about it; empty: no quota is known to be reached, or what is left of it may hold one of that size.
+// Find returns the exhausted quota that prevents the launch of an instance of a type with this number of vCPUs, with the
+// remedy; empty: none is known, or the remainder may suffice for this size.
 func (t *Tracker) Find(capacityType, instanceType string, cpus int64) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -183,7 +183,7 @@ func (t *Tracker) Find(capacityType, instanceType string, cpus int64) string {
 	return ""
 }
 
-// IsEmpty says that no quota has been found reached.
+// IsEmpty reports whether no exhausted quota is known.
 func (t *Tracker) IsEmpty() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

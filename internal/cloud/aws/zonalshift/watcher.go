@@ -34,7 +34,7 @@ const (
 // maxFailures is after how many failed reads in a row nothing waits for the first one that succeeds: five to ten minutes.
 const maxFailures = 30
 
-// Watcher knows the zonal shifts of the cluster. All methods are safe for concurrent use.
+// Watcher watches the zonal shifts of the cluster. All methods are safe for concurrent use.
 type Watcher struct {
 	aws  *awsapi.Account
 	turn cloud.Lock // its holder reads
@@ -52,7 +52,7 @@ type Watcher struct {
 	warnAt  time.Time
 }
 
-// NewWatcher returns a Watcher that has read nothing.
+// NewWatcher returns a Watcher without shifts.
 func NewWatcher(a *awsapi.Account) *Watcher {
 	return &Watcher{aws: a, turn: cloud.NewLock(), zones: map[string]string{}}
 }
@@ -68,15 +68,15 @@ func (w *Watcher) Shifts() []model.ZonalShift {
 	return slices.DeleteFunc(slices.Clone(w.shifts), func(s model.ZonalShift) bool { return isOver(s, now) })
 }
 
-// IsKnown reports whether decisions may rely on Shifts: they have been read, or reading them fails until somebody changes the configuration or
-// permissions, or has failed maxFailures times, and nothing waits for that.
+// IsKnown reports whether decisions may rely on Shifts: the shifts have been read, or reading them has failed
+// maxFailures times, or fails until the configuration or permissions change. Decisions do not wait for the latter two.
 func (w *Watcher) IsKnown() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.known || !w.isOn()
 }
 
-// IsShifted reports whether the cluster is shifted away from a zone now.
+// IsShifted reports whether the cluster is currently shifted away from a zone.
 func (w *Watcher) IsShifted(zone string) bool {
 	return model.ShiftFrom(w.Shifts(), zone) != nil
 }
@@ -84,8 +84,8 @@ func (w *Watcher) IsShifted(zone string) bool {
 // isOver reports whether a shift has expired.
 func isOver(s model.ZonalShift, now time.Time) bool { return !s.Until.IsZero() && !now.Before(s.Until) }
 
-// EnsureRead reads the shifts if that was not tried before, so that nothing is launched in a zone that is shifted away from when the process
-// starts. A read that fails is not repeated here.
+// EnsureRead reads the shifts if no read was attempted, so that nothing is launched in a shifted zone after the process
+// starts. It does not repeat a failed read.
 func (w *Watcher) EnsureRead(ctx context.Context) error {
 	if !w.isOn() || w.wasRead() {
 		return nil
@@ -107,7 +107,8 @@ func (w *Watcher) wasRead() bool {
 	return w.read
 }
 
-// Watch reads the shifts again and again until the context ends, and calls changed after each change, also when a shift expires.
+// Watch reads the shifts periodically until the context ends, and calls changed after each change, including the expiry
+// of a shift.
 func (w *Watcher) Watch(ctx context.Context, changed func()) {
 	if !w.isOn() {
 		return

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Answers is an API server that gives the same answers again and again, and counts the requests.
+// Answers is an API server with constant responses that counts requests.
 type Answers struct {
 	Texts  map[string]string // by path
 	Errors map[string]error  // by path
@@ -41,12 +41,12 @@ func (a *Answers) Read(_ context.Context, path string, _ url.Values) ([]byte, er
 	return []byte(text), nil
 }
 
-// Patch implements clusterapi.API: it is refused.
+// Patch implements clusterapi.API. It always fails.
 func (a *Answers) Patch(context.Context, string, []byte) error {
 	return apierrors.NewForbidden(schema.GroupResource{}, "", nil)
 }
 
-// Requests returns how many requests were made since it was called last, and of which paths.
+// Requests returns the number of requests since the last call, and their paths.
 func (a *Answers) Requests() (n int, which string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -68,8 +68,9 @@ const (
 var managedFields = `[{"manager":"manager","operation":"Update","apiVersion":"cluster.x-k8s.io/v1beta2","time":"2026-11-27T10:00:00Z","fieldsType":"FieldsV1","fieldsV1":{` +
 	strings.TrimSuffix(strings.Repeat(`"f:metadata":{"f:annotations":{".":{},"f:cluster.x-k8s.io/cloned-from-name":{}},"f:finalizers":{".":{}}},`, 20), ",") + `}}]`
 
-// Fleet makes Cluster default/workload of some MachineDeployments, named group-00 and so on, which have some Machines each. The record, which a provider
-// keeps, says that Dovetail launched all of them, for claims default-00000 and so on, whose names are their uids.
+// Fleet creates Cluster default/workload with MachineDeployments group-00 and following, with the same number of
+// Machines each. According to the record of the provider, Dovetail launched all of them, for NodeClaims default-00000
+// and following, whose UIDs equal their names.
 func Fleet(groups, each int) (a *Answers, record string) {
 	a = &Answers{asked: map[string]int{}, Texts: map[string]string{
 		Core:  `{"versions":[{"version":"v1beta2"},{"version":"v1beta1"}],"preferredVersion":{"version":"v1beta2"}}`,

@@ -28,7 +28,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Server is a server with groups in memory. Its fields are set before it is started, or by Set.
+// Server is a server with in-memory groups. Set its fields before Start, or with Set.
 type Server struct {
 	protocol.UnimplementedCloudProviderServer
 	mu       sync.Mutex
@@ -37,21 +37,21 @@ type Server struct {
 	everMade []string // ids of all machines
 	calls    []string // that changed something
 
-	Throttle  time.Duration                                    // what the next call is told to wait for
-	Lose      bool                                             // the reply of the next call that changes something is lost
-	Hang      chan struct{}                                    // if not nil, all calls wait until it is closed
-	Hold      bool                                             // machines do not come
-	Fail      map[string]bool                                  // by group: machines that come have an error
-	Refuse    map[string]error                                 // by group: the answer to NodeGroupIncreaseSize
-	Old       bool                                             // templates are told as before Kubernetes 1.35
-	Unpriced  bool                                             // prices are not implemented
-	Targets   map[string]int32                                 // by group: a target that is told instead of the true one
-	Templates map[string][]byte                                // by group: a template node that is told instead of the true one
-	Options   map[string]*protocol.NodeGroupAutoscalingOptions // by group: answers of NodeGroupGetOptions; nil: it is not implemented
+	Throttle  time.Duration                                    // delay that the next call is told to wait
+	Lose      bool                                             // the response of the next changing call is lost
+	Hang      chan struct{}                                    // if not nil, all calls block until it is closed
+	Hold      bool                                             // no machines are created
+	Fail      map[string]bool                                  // by group: new machines have an error
+	Refuse    map[string]error                                 // by group: error of NodeGroupIncreaseSize
+	Old       bool                                             // templates in the format before Kubernetes 1.35
+	Unpriced  bool                                             // pricing is not implemented
+	Targets   map[string]int32                                 // by group: target size returned instead of the real one
+	Templates map[string][]byte                                // by group: template node returned instead of the real one
+	Options   map[string]*protocol.NodeGroupAutoscalingOptions // by group: responses of NodeGroupGetOptions; nil: not implemented
 
-	Stop func() // ends the server; set by Start
+	Stop func() // stops the server; set by Start
 
-	// Made and Ended are called when a machine comes and goes.
+	// Made and Ended are called when a machine is created and deleted.
 	Made  func(id string, template *corev1.Node)
 	Ended func(id string)
 }
@@ -63,14 +63,14 @@ type group struct {
 	machines         []*protocol.Instance
 }
 
-// Set changes fields of a server that runs.
+// Set changes fields of a running server.
 func (s *Server) Set(change func(*Server)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(s)
 }
 
-// Grow raises the size of a group, as somebody else does.
+// Grow raises the size of a group on behalf of another client.
 func (s *Server) Grow(name string, by int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +78,7 @@ func (s *Server) Grow(name string, by int32) {
 	_, _ = s.named(name)
 }
 
-// Break gives an error to each machine of a group. Machines that run go on.
+// Break sets an error on each machine of a group. Running machines keep running.
 func (s *Server) Break(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,28 +88,28 @@ func (s *Server) Break(name string) {
 	}
 }
 
-// EverMade returns the ids of all machines that there ever were.
+// EverMade returns the IDs of all machines ever created.
 func (s *Server) EverMade() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.everMade)
 }
 
-// Calls returns the calls that changed something, or tried to.
+// Calls returns the calls that changed or tried to change something.
 func (s *Server) Calls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.calls)
 }
 
-// Size returns how many machines a group is to have, and how many it has.
+// Size returns the target size and the number of machines of a group.
 func (s *Server) Size(name string) (target, machines int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return int(s.groups[name].target), len(s.groups[name].machines)
 }
 
-// Standing returns how many machines there are in all groups: those that are to come by now have come.
+// Standing returns the number of machines in all groups, including those that are due by now.
 func (s *Server) Standing() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,8 +211,8 @@ func (s *Server) Refresh(context.Context, *protocol.RefreshRequest) (*protocol.R
 	return &protocol.RefreshResponse{}, nil
 }
 
-// Cleanup implements the protocol. It counts as a call that changes something: clouds of Cluster Autoscaler end what keeps their view of the cloud current, and
-// some end their process when they are called again.
+// Cleanup implements the protocol. It counts as a changing call: cloud providers of Cluster Autoscaler stop refreshing
+// their data, and some exit on a second call.
 func (s *Server) Cleanup(context.Context, *protocol.CleanupRequest) (*protocol.CleanupResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -329,7 +329,7 @@ func (s *Server) NodeGroupTemplateNodeInfo(_ context.Context, in *protocol.NodeG
 	return &protocol.NodeGroupTemplateNodeInfoResponse{NodeBytes: data}, err
 }
 
-// NodeGroupGetOptions implements the protocol. A group without options of its own gets the defaults of the request.
+// NodeGroupGetOptions implements the protocol. A group without options returns the defaults of the request.
 func (s *Server) NodeGroupGetOptions(_ context.Context, in *protocol.NodeGroupAutoscalingOptionsRequest) (*protocol.NodeGroupAutoscalingOptionsResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -343,7 +343,8 @@ func (s *Server) NodeGroupGetOptions(_ context.Context, in *protocol.NodeGroupAu
 	return &protocol.NodeGroupAutoscalingOptionsResponse{NodeGroupAutoscalingOptions: out}, nil
 }
 
-// AddGroup adds a group of a type, zone and capacity type at a price, whose nodes have further labels, key and value in turn, and returns its name.
+// AddGroup adds a group with a type, zone, capacity type and price, and returns its name. Its nodes have additional
+// labels, given as alternating keys and values.
 func (s *Server) AddGroup(instanceType, zone, capacityType string, cpus int64, price float64, labels ...string) string {
 	name := instanceType + "-" + zone + "-" + capacityType
 	capacity := corev1.ResourceList{"cpu": *resource.NewQuantity(cpus, resource.DecimalSI), "memory": *resource.NewQuantity(cpus<<32, resource.BinarySI), "pods": resource.MustParse("58")}
