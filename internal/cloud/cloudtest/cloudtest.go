@@ -23,42 +23,43 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/testwait"
 )
 
-// Harness is one provider and a cloud in which nothing has been launched.
+// Harness is a provider and an empty cloud.
 type Harness struct {
 	Provider cloud.Provider
 	Pool     *model.NodePool
-	Class    cloud.NodeClass // one that is ready
+	Class    cloud.NodeClass // a ready class
 
-	// Another gives a second provider on the same cloud, as a restarted controller has it.
+	// Another returns a second provider for the same cloud, like that of a restarted controller.
 	Another func() cloud.Provider
-	// Exhaust takes all capacity of the offerings away.
+	// Exhaust removes all capacity of the offerings.
 	Exhaust func(...cloud.OfferingKey)
-	// Throttle makes the next call be refused, to be repeated after the delay.
+	// Throttle makes the next call fail as throttled, with this delay before a retry.
 	Throttle func(after time.Duration)
-	// LoseReply makes the next call that changes something have its effect and no answer.
+	// LoseReply makes the next changing call have its effect without a response.
 	LoseReply func()
-	// Hang makes all calls hang until the function returned is called.
+	// Hang blocks all calls until the returned function is called.
 	Hang func() (release func())
-	// PremiumPercent is how much dearer than the cheapest a machine may be, because the cloud itself weighs spot capacity against
-	// price; 0 where it does not.
+	// PremiumPercent is how much more than the cheapest a machine may cost, because the cloud weighs spot capacity
+	// against price; 0 if it does not.
 	PremiumPercent int64
-	// Launches counts, by claim UID, how many machines the cloud ever launched. It is asked of the cloud, not of the provider.
+	// Launches returns the number of machines ever launched by claim UID, according to the cloud and not to the
+	// provider.
 	Launches func() map[string]int
-	// Standing counts the machines that there are and that nobody has ended. Needed with Later.
+	// Standing returns the number of machines that exist and have not been terminated. Required with Later.
 	Standing func() int
-	// NoImages says that the cloud does not tell which image a machine boots.
+	// NoImages means that the cloud does not report the image of a machine.
 	NoImages bool
-	// Later says that the cloud accepts a launch before it can tell which machine it will be: the provider then answers without a
-	// provider id, and tells when it is asked again.
+	// Later means that the cloud accepts a launch before it knows the machine: the provider then returns no provider ID
+	// until a repeated request.
 	Later bool
-	// Hold keeps launches that the cloud has accepted from becoming machines until the function returned is called; needed with Later.
+	// Hold delays accepted launches until the returned function is called. Required with Later.
 	Hold func() (release func())
-	// Stray has somebody else ask a group, that of a machine, for one more, which fails; more returns how many machines the group is to have beyond
-	// those of before. Needed with Later.
+	// Stray makes another client request one more machine from the group of a machine, which fails. more returns how
+	// many machines the group is to have in addition to those before. Required with Later.
 	Stray func(of cloud.LaunchResult) (more func() int)
 }
 
-// Run holds a provider against its contract. new is called for each test.
+// Run tests a provider. new is called for each test.
 func Run(t *testing.T, new func(t *testing.T) Harness) {
 	for _, c := range []struct {
 		name string

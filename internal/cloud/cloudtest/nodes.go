@@ -9,13 +9,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
 
-// NoNodes is a cluster behind the simulated cloud for tests that never look at its Nodes: each is made and deleted as asked.
+// NoNodes is a NodeMaker for tests that do not use Nodes: every call succeeds.
 type NoNodes struct{}
 
 // CreateNode implements machines.NodeMaker.
 func (NoNodes) CreateNode(context.Context, machines.NodeSpec) error { return nil }
 
-// DeleteNode implements machines.NodeMaker.
+// RebootNode implements machines.NodeMaker.
 func (NoNodes) RebootNode(context.Context, machines.NodeSpec) error { return nil }
 
 // DeleteNode implements machines.NodeMaker.

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Record is the record of a provider of node groups, in memory. It remembers whose each machine ever was.
+// Record is an in-memory record of a provider of node groups. It remembers all owners of each machine.
 type Record struct {
 	mu     sync.Mutex
 	text   string
@@ -50,7 +50,7 @@ func (r *Record) Swap(_ context.Context, old, text string) (bool, error) {
 	return true, nil
 }
 
-// Launches counts machines by the claim that each was last recorded for, those that never had one as "unclaimed".
+// Launches counts machines by their last recorded claim; machines that never had one count as "unclaimed".
 func (r *Record) Launches(machines []string) map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

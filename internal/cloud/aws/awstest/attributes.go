@@ -11,7 +11,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 )
 
-// Attributes are what types must have that a group may launch; zero: any.
+// Attributes are requirements on the instance types that a group may launch; zero: any.
 type Attributes struct {
 	MinCPUs       int64    `json:"minCPUs,omitempty"`
 	MaxCPUs       int64    `json:"maxCPUs,omitempty"`

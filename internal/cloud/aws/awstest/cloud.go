@@ -28,22 +28,22 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/simulated"
 )
 
-// Settings are the account and the cluster that the simulated AWS knows.
+// Settings configure the account and the cluster of the simulated AWS.
 type Settings struct {
 	Account           string // 12 digits
 	Cluster           string // name of the EKS cluster, and of the discovery tags of subnets and security group
-	Endpoint          string // of the cluster's API server. Empty: none, and user data may name any
-	Authority         string // its certificate authority, base64; empty: something that only looks like one
-	KubernetesVersion string // minor, such as 1.36
+	Endpoint          string // URL of the API server. Empty: none, and user data may name any
+	Authority         string // its CA certificate, base64; empty: a placeholder
+	KubernetesVersion string // minor version, e.g. 1.36
 	IPv6              bool   // Services and pods have IPv6 addresses
 	Queue             string // name of the interruption queue
-	Role              string // the nodes' role; an instance profile of that name is there, too
-	Seed              int64  // of everything that looks random
+	Role              string // role of the nodes; an instance profile with this name also exists
+	Seed              int64  // seed of all random values
 	Notice            time.Duration
-	GroupDelay        time.Duration // from a group's desired capacity to the launch
+	GroupDelay        time.Duration // from a change of a group's desired capacity to the launch
 }
 
-// Default is the sandbox's account.
+// Default returns the settings of the sandbox.
 func Default() Settings {
 	return Settings{
 		Account: "111122223333", Cluster: "sandbox", KubernetesVersion: "1.36", Queue: "sandbox", Role: "sandbox-node", Seed: 1,
@@ -51,7 +51,7 @@ func Default() Settings {
 	}
 }
 
-// Validate says what is wrong with the settings.
+// Validate returns an error if the settings are invalid.
 func (s Settings) Validate() error {
 	for _, f := range []struct{ name, value string }{{"account", s.Account}, {"cluster", s.Cluster}, {"kubernetes version", s.KubernetesVersion}, {"queue", s.Queue}, {"role", s.Role}} {
 		if f.value == "" {
@@ -64,7 +64,7 @@ func (s Settings) Validate() error {
 	return nil
 }
 
-// Cloud is the simulated AWS. It is the Guest of the machines that its instances are.
+// Cloud is the simulated AWS. It is the Guest of the machines that represent its instances.
 type Cloud struct {
 	settings Settings
 	catalog  *catalog.Catalog
@@ -102,7 +102,7 @@ type Cloud struct {
 	mu   sync.Mutex    // holds for mail
 }
 
-// New is an account in which nothing has happened. Open the machines with it as their Guest, then Attach them.
+// New returns an empty account. Open the machines with it as their Guest, then call Attach.
 func New(c *catalog.Catalog, s Settings, clock cloud.Clock, log *slog.Logger) (*Cloud, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -135,11 +135,11 @@ func New(c *catalog.Catalog, s Settings, clock cloud.Clock, log *slog.Logger) (*
 	return a, nil
 }
 
-// Attach says which machines the instances are. It comes before Serve and Handler.
+// Attach sets the machines that represent instances. Call it before Serve and Handler.
 func (c *Cloud) Attach(s *simulated.Server) { c.server = s }
 
-// Serve answers on a listener and does what happens by itself (groups, interruptions), until the context ends (nil) or something
-// fails. It closes the listener.
+// Serve serves requests on a listener and runs background activities (groups, interruptions), until the context ends
+// (nil) or something fails. It closes the listener.
 func (c *Cloud) Serve(ctx context.Context, l net.Listener) error {
 	if c.server == nil {
 		return errors.New("serve simulated AWS: no machines are attached")

@@ -45,13 +45,13 @@ type PriceMove struct {
 	PriceMicro   int64  `json:"priceMicroUSDPerHour"`
 }
 
-// Release is images that come out.
+// Release is a release of images.
 type Release struct {
-	KubernetesVersion string `json:"kubernetesVersion,omitempty"` // default: the cluster's
-	Bottlerocket      string `json:"bottlerocket,omitempty"`      // default: made from the day
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"` // default: the cluster's version
+	Bottlerocket      string `json:"bottlerocket,omitempty"`      // default: derived from the date
 }
 
-// Reservation is capacity that was reserved.
+// Reservation is a capacity reservation.
 type Reservation struct {
 	ID           string            `json:"id,omitempty"`
 	InstanceType string            `json:"instanceType"`
@@ -63,25 +63,25 @@ type Reservation struct {
 	Tags         map[string]string `json:"tags,omitempty"`
 }
 
-// Cancellation is a reservation that whoever made it gives up.
+// Cancellation is the cancellation of a reservation by its owner.
 type Cancellation struct {
 	Reservation string `json:"reservation"`
 }
 
-// Books are what a test asks afterwards.
+// Books are the records that tests examine.
 type Books struct {
 	Calls     map[string]Calls    `json:"calls"`    // by service and action, such as ec2:CreateFleet
-	Started   int                 `json:"started"`  // instances ever, with the tag asked for or without
-	Launches  map[string][]string `json:"launches"` // instances ever launched by the value of the tag asked for
-	Twice     []string            `json:"twice"`    // values with more than one launch
-	Alive     []BookedInstance    `json:"alive"`    // instances that run or boot, by id
-	Untagged  []string            `json:"untagged"` // of these, without the tag asked for
+	Started   int                 `json:"started"`  // all instances ever launched, with or without the requested tag
+	Launches  map[string][]string `json:"launches"` // all instances ever launched by value of the requested tag
+	Twice     []string            `json:"twice"`    // tag values with more than one launch
+	Alive     []BookedInstance    `json:"alive"`    // running and pending instances, by ID
+	Untagged  []string            `json:"untagged"` // of these, those without the requested tag
 	Templates int                 `json:"templates"`
-	Profiles  int                 `json:"profiles"` // instance profiles that clients have made
+	Profiles  int                 `json:"profiles"` // number of instance profiles created by clients
 	Messages  int                 `json:"messages"`
 }
 
-// BookedInstance is an instance that runs or boots.
+// BookedInstance is a running or pending instance.
 type BookedInstance struct {
 	ID           string            `json:"id"`
 	InstanceType string            `json:"instanceType"`
@@ -213,7 +213,7 @@ func (t *tx) release(in Release) (Released, error) {
 	return out, nil
 }
 
-// Released are the ids of images that came out.
+// Released are the IDs of released images.
 type Released struct {
 	Images []string `json:"images"`
 }

@@ -15,45 +15,45 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
 
-// Kinds of fault.
+// Kinds of Fault.
 const (
-	// Scarce: Percent of all offerings have no capacity, chosen by the seed.
+	// Scarce: Percent of all offerings have no capacity, selected by the seed.
 	Scarce = "scarce"
-	// LaunchError: a launch in an offering that matches fails with Code.
+	// LaunchError: a launch in a matching offering fails with Code.
 	LaunchError = "launch-error"
-	// Overhead: the hypervisor keeps Percent of the memory of types that match.
+	// Overhead: the hypervisor reserves Percent of the memory of matching types.
 	Overhead = "memory-overhead"
-	// SlowBoot: Percent of the instances in offerings that match take Delay longer to join.
+	// SlowBoot: Percent of the instances in matching offerings take Delay longer to join.
 	SlowBoot = "slow-boot"
 	// Throttle: Percent of the calls of Action are refused.
 	Throttle = "throttle"
-	// Bucket: calls of Action take tokens, of which there are Burst, and PerSecond more every second.
+	// Bucket: calls of Action take tokens from a bucket of size Burst, which refills at PerSecond tokens per second.
 	Bucket = "bucket"
-	// Deny: Action is not allowed.
+	// Deny: Action is denied.
 	Deny = "deny"
 	// CallError: Percent of the calls of Action fail with Code.
 	CallError = "call-error"
-	// LostReply: Percent of the calls of Action have their effect, then the connection is closed without an answer.
+	// LostReply: Percent of the calls of Action have their effect, then the connection is closed without a response.
 	LostReply = "lost-reply"
 	// Stall: Percent of the calls of Action wait for Delay first.
 	Stall = "stall"
-	// DescribeLag: instances launched less than Delay ago are not described and can't be tagged.
+	// DescribeLag: instances launched less than Delay ago are not described and cannot be tagged.
 	DescribeLag = "describe-lag"
-	// SlowGroup: groups do nothing about a desired capacity that differs, and look every Delay whether the fault is over.
+	// SlowGroup: groups ignore changes of their desired capacity, and check every Delay whether the fault has ended.
 	SlowGroup = "slow-group"
 )
 
-// Fault is something that goes wrong, as often as Count says (0: always) and for as long as Duration says (0: until cleared).
-// The faults of offerings of cloud/machines (out-of-capacity, never-registers, never-ready) may be given here, too.
+// Fault is an injected fault, which occurs Count times (0: always) and lasts for Duration (0: until cleared). The
+// offering faults of package machines (out-of-capacity, never-registers, never-ready) are also supported.
 type Fault struct {
 	Kind string `json:"kind"`
 
-	// Offerings: an empty field matches all.
+	// Matching offerings: an empty field matches all.
 	InstanceType string `json:"instanceType,omitempty"`
 	Zone         string `json:"zone,omitempty"`
 	CapacityType string `json:"capacityType,omitempty"`
 
-	Action    string            `json:"action,omitempty"`  // of calls, such as CreateFleet; empty: any
+	Action    string            `json:"action,omitempty"`  // of calls, e.g. CreateFleet; empty: any
 	Percent   int               `json:"percent,omitempty"` // 0 means 100
 	Burst     int               `json:"burst,omitempty"`
 	PerSecond float64           `json:"perSecond,omitempty"`
@@ -69,7 +69,7 @@ type FaultList struct {
 	Faults []Fault `json:"faults"`
 }
 
-// Validate says what is wrong with the fault.
+// Validate returns an error if the fault is invalid.
 func (f Fault) Validate() error {
 	switch f.Kind {
 	case Scarce, Overhead, Throttle, Deny, LostReply:

@@ -26,7 +26,7 @@ const (
 	maxFleet     = 1000 // instances of an instant fleet
 )
 
-// Codes of what goes wrong with one pool.
+// Error codes for a single capacity pool.
 const (
 	insufficientCapacity  = "InsufficientInstanceCapacity"
 	insufficientAddresses = "InsufficientFreeAddressesInSubnet"
@@ -491,7 +491,7 @@ func (t *tx) launch(s launchSpec) (instanceID, code, message string) {
 	return id, "", ""
 }
 
-// Tags from which the machines' journal has claim and pool.
+// Tags from which the journal of the machines gets claim and pool.
 const (
 	ClaimTag    = "karpenter.sh/nodeclaim"
 	ClaimUIDTag = "dovetail.sh/nodeclaim-uid"

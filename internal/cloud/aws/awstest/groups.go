@@ -19,29 +19,29 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Group is an Auto Scaling group, as the control takes it.
+// Group is an Auto Scaling group in the control API.
 type Group struct {
 	Name                    string            `json:"name"`
 	Min                     int               `json:"min"`
 	Max                     int               `json:"max"`
 	Desired                 int               `json:"desired"`
-	LaunchTemplate          string            `json:"launchTemplate"`              // name; empty: one is made, of the first of InstanceTypes
+	LaunchTemplate          string            `json:"launchTemplate"`              // name; empty: one is created for the first of InstanceTypes
 	Version                 string            `json:"version,omitempty"`           // default $Default
-	InstanceTypes           []string          `json:"instanceTypes,omitempty"`     // more than none: a mixed instances policy with these overrides
-	OverrideTemplates       map[string]string `json:"overrideTemplates,omitempty"` // of a mixed group, by instance type: launch templates of the overrides' own, by name
-	Attributes              *Attributes       `json:"attributes,omitempty"`        // a mixed instances policy with this override; InstanceTypes then gives the image alone
+	InstanceTypes           []string          `json:"instanceTypes,omitempty"`     // if set: a mixed instances policy with these overrides
+	OverrideTemplates       map[string]string `json:"overrideTemplates,omitempty"` // launch template names of the overrides of a mixed group, by instance type
+	Attributes              *Attributes       `json:"attributes,omitempty"`        // a mixed instances policy with this override; InstanceTypes then only determines the image
 	OnDemandBase            int               `json:"onDemandBase,omitempty"`
-	OnDemandAbovePercent    int               `json:"onDemandAbovePercent"` // of a mixed group, above the base
+	OnDemandAbovePercent    int               `json:"onDemandAbovePercent"` // for a mixed group: percentage above the base
 	SpotAllocationStrategy  string            `json:"spotAllocationStrategy,omitempty"`
-	Spot                    bool              `json:"spot,omitempty"`  // of a group of one type that comes without a launch template
+	Spot                    bool              `json:"spot,omitempty"`  // for a group of one type without a launch template
 	Zones                   []string          `json:"zones,omitempty"` // default: all
 	Tags                    []GroupTag        `json:"tags,omitempty"`
-	Suspended               []string          `json:"suspendedProcesses,omitempty"` // such as AZRebalance or Launch
+	Suspended               []string          `json:"suspendedProcesses,omitempty"` // e.g. AZRebalance or Launch
 	NewInstancesProtected   bool              `json:"newInstancesProtectedFromScaleIn,omitempty"`
-	DesiredLeftAsItIs       bool              `json:"desiredLeftAsItIs,omitempty"` // of a group that is there already
-	InstanceRefreshStatuses []string          `json:"instanceRefreshes,omitempty"` // such as InProgress
+	DesiredLeftAsItIs       bool              `json:"desiredLeftAsItIs,omitempty"` // keep the desired capacity of an existing group
+	InstanceRefreshStatuses []string          `json:"instanceRefreshes,omitempty"` // e.g. InProgress
 
-	Managed *ManagedGroup `json:"managed,omitempty"` // of an EKS managed node group; nil: it is nobody's
+	Managed *ManagedGroup `json:"managed,omitempty"` // settings of an EKS managed node group; nil: not managed
 }
 
 // GroupTag is a tag of a group.
@@ -51,7 +51,7 @@ type GroupTag struct {
 	PropagateAtLaunch bool   `json:"propagateAtLaunch,omitempty"`
 }
 
-// GroupList is all groups as they are, by name.
+// GroupList are the current groups, by name.
 type GroupList struct {
 	Groups []GroupSeen `json:"groups"`
 }
@@ -59,7 +59,7 @@ type GroupList struct {
 // GroupSeen is a group and its members.
 type GroupSeen struct {
 	Group
-	Members []string `json:"members"` // instances that are not on their way out, by id
+	Members []string `json:"members"` // instances that are not being terminated, by ID
 }
 
 // GroupName names a group.

@@ -15,7 +15,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 )
 
-// Families are those of image.
+// Image families.
 const (
 	al2          = "al2"
 	al2023       = "al2023"

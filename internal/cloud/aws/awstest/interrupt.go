@@ -12,26 +12,26 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Kinds of notice.
+// Kinds of interruption notice.
 const (
-	SpotInterruption = "spot-interruption" // EC2 takes the instance after the notice
-	Rebalance        = "rebalance"         // EC2 might
-	ScheduledChange  = "scheduled-change"  // the instance is to be retired after the notice
-	StateChange      = "state-change"      // the instance stops at once
-	ReservationTaken = "reservation-taken" // the owner of the instance's reservation takes it back: EC2 takes the instance after the notice
-	Impaired         = "impaired"          // the instance's status checks fail from now on; nobody is told, DescribeInstanceStatus says so
+	SpotInterruption = "spot-interruption" // EC2 interrupts the instance after the notice
+	Rebalance        = "rebalance"         // EC2 may interrupt the instance
+	ScheduledChange  = "scheduled-change"  // the instance is retired after the notice
+	StateChange      = "state-change"      // the instance stops immediately
+	ReservationTaken = "reservation-taken" // the owner of the instance's reservation reclaims it: EC2 interrupts the instance after the notice
+	Impaired         = "impaired"          // the instance's status checks fail from now on; no event is sent, only DescribeInstanceStatus reports it
 )
 
-// Interruption asks for notices: for the instances named, or for Count running spot instances chosen by the seed.
+// Interruption requests notices for the named instances, or for Count running spot instances selected by the seed.
 type Interruption struct {
 	Kind      string            `json:"kind"`
 	Instances []string          `json:"instances,omitempty"`
 	Count     int               `json:"count,omitempty"`
-	Notice    machines.Duration `json:"notice,omitzero"`  // 0: as the settings have it
-	Silent    bool              `json:"silent,omitempty"` // SpotInterruption: the instance goes, and nobody was told
+	Notice    machines.Duration `json:"notice,omitzero"`  // 0: as in the settings
+	Silent    bool              `json:"silent,omitempty"` // SpotInterruption: the instance is interrupted without a notice
 }
 
-// Interrupted says whom it hit.
+// Interrupted are the affected instances.
 type Interrupted struct {
 	Instances []string `json:"instances"`
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 )
 
-// What clients list to find their way: neither Dovetail nor another autoscaler asks for it.
+// Lists for interactive clients. Neither Dovetail nor another autoscaler requests them.
 
 func (t *tx) listQueues(in *shapes.SQSListQueuesRequest) (*shapes.SQSListQueuesResult, error) {
 	if !strings.HasPrefix(t.settings.Queue, in.QueueNamePrefix) {

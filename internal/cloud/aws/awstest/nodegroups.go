@@ -14,42 +14,42 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 )
 
-// ManagedGroup makes an Auto Scaling group that of an EKS managed node group, which tells labels and taints of its nodes
-// that no tag tells.
+// ManagedGroup makes an Auto Scaling group that of an EKS managed node group, with labels and taints of its nodes that
+// are not in tags.
 type ManagedGroup struct {
 	Name    string            `json:"name"`
 	Labels  map[string]string `json:"labels,omitempty"`
 	Taints  []ManagedTaint    `json:"taints,omitempty"`
-	Issues  []ManagedIssue    `json:"issues,omitempty"`  // what EKS finds wrong with it; then it is degraded
-	Surge   int               `json:"surge,omitempty"`   // of an upgrade under way: how many nodes EKS runs more than wanted
-	Old     []string          `json:"old,omitempty"`     // of an upgrade under way: the instances that are still to go
-	Drains  bool              `json:"drains,omitempty"`  // of an upgrade under way: as Upgrade has it
-	Drained []string          `json:"drained,omitempty"` // of an upgrade under way: those of Old that are said to hold no pods
-	Changed time.Time         `json:"changed,omitzero"`  // its configuration was changed, and it is updating until a moment after
+	Issues  []ManagedIssue    `json:"issues,omitempty"`  // health issues; if set, the node group is degraded
+	Surge   int               `json:"surge,omitempty"`   // during an upgrade: additional nodes
+	Old     []string          `json:"old,omitempty"`     // during an upgrade: instances to replace
+	Drains  bool              `json:"drains,omitempty"`  // during an upgrade: see Upgrade
+	Drained []string          `json:"drained,omitempty"` // during an upgrade: the Old instances reported as drained
+	Changed time.Time         `json:"changed,omitzero"`  // time of the last configuration change; the node group is updating until shortly after
 	Deleted bool              `json:"deleted,omitempty"` // EKS is deleting it
 }
 
-// ManagedTaint is a taint as EKS has it.
+// ManagedTaint is a taint in the EKS API.
 type ManagedTaint struct {
 	Key    string `json:"key"`
 	Value  string `json:"value,omitempty"`
 	Effect string `json:"effect"` // NO_SCHEDULE, NO_EXECUTE or PREFER_NO_SCHEDULE
 }
 
-// ManagedIssue is what EKS finds wrong with a managed node group.
+// ManagedIssue is a health issue of a managed node group.
 type ManagedIssue struct {
-	Code    string `json:"code"` // such as AsgInstanceLaunchFailures
+	Code    string `json:"code"` // e.g. AsgInstanceLaunchFailures
 	Message string `json:"message"`
 }
 
-// Upgrade has EKS replace the nodes of a managed node group.
+// Upgrade makes EKS replace the nodes of a managed node group.
 type Upgrade struct {
-	Group  string `json:"group"`            // its Auto Scaling group
-	Surge  int    `json:"surge"`            // so many nodes are started before others go
-	Drains bool   `json:"drains,omitempty"` // an old node goes when a Drain names it, and not before: who asks cordons and drains it, as EKS would
+	Group  string `json:"group"`            // name of its Auto Scaling group
+	Surge  int    `json:"surge"`            // number of nodes launched before old ones are terminated
+	Drains bool   `json:"drains,omitempty"` // an old node is terminated only when a Drain names it: the caller cordons and drains it, as EKS would
 }
 
-// Drain says that a node of a managed node group that EKS upgrades holds no pods any more.
+// Drain reports that a node of an upgraded managed node group has been drained.
 type Drain struct {
 	Instance string `json:"instance"`
 }

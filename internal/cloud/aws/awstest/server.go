@@ -15,24 +15,24 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awstest/wire"
 )
 
-// Service is what a service's model has, for test/awsmodels.
+// Service is the API model of a service, for test/awsmodels.
 type Service struct {
-	Name       string // in signatures
-	Protocol   string // as the model says: ec2, query, json or rest-json
+	Name       string // name in signatures
+	Protocol   string // as in the model: ec2, query, json or rest-json
 	Version    string // ec2, query
 	Namespace  string // ec2, query
-	Target     string // json: of X-Amz-Target
+	Target     string // json: prefix of X-Amz-Target
 	Operations []Operation
 }
 
-// Operation is one call's place, input and output.
+// Operation is the path, input and output of a call.
 type Operation struct {
 	Name         string
 	Method, Path string // rest-json
 	In, Out      reflect.Type
 }
 
-// Services are all services and calls that are served.
+// Services returns all supported services and calls.
 func Services() []Service {
 	var out []Service
 	for _, s := range services(nil) {
@@ -73,7 +73,7 @@ func call[I, O any](c *Cloud, do func(*tx, *I) (*O, error), changes bool) *wire.
 	}
 }
 
-// Handler answers every service's calls, and what control.go has below /_aws/.
+// Handler returns the handler of all services and of the control API below /_aws/.
 func (c *Cloud) Handler() http.Handler {
 	byName := map[string]*wire.Service{}
 	for _, s := range services(c) {
@@ -135,7 +135,7 @@ func (c *Cloud) answer(w http.ResponseWriter, r *http.Request, s *wire.Service) 
 	}
 }
 
-// Calls are the calls of one action.
+// Calls counts the calls of one action.
 type Calls struct {
 	Count  int            `json:"count"`
 	Errors map[string]int `json:"errors,omitempty"` // by code

@@ -14,9 +14,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
 
-// Shift is a zonal shift of the cluster that is started.
+// Shift starts a zonal shift of the cluster.
 type Shift struct {
-	ID         string            `json:"id,omitempty"` // answered
+	ID         string            `json:"id,omitempty"` // in responses
 	AwayFrom   string            `json:"awayFrom"`     // zone name or zone ID
 	ExpiresIn  machines.Duration `json:"expiresIn,omitzero"`
 	Comment    string            `json:"comment,omitempty"`
@@ -24,7 +24,7 @@ type Shift struct {
 	Autoshift  bool              `json:"autoshift,omitempty"`  // started by AWS; it does not expire
 }
 
-// ShiftEnd ends zonal shifts before their time.
+// ShiftEnd ends zonal shifts early.
 type ShiftEnd struct {
 	ID string `json:"id,omitempty"` // empty: all
 }

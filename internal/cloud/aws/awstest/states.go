@@ -48,5 +48,5 @@ func (t *tx) tellStates() (next time.Time) {
 	return next
 }
 
-// Moved implements simulated.Guest: whoever waits for a message looks again.
+// Moved implements simulated.Guest. It wakes callers that wait for a message.
 func (c *Cloud) Moved(string) { c.ring() }

@@ -22,7 +22,7 @@ type world struct {
 	images  []image
 }
 
-// DiscoveryTag is the key of the tag, its value the cluster's name, that subnets and security group bear.
+// DiscoveryTag is the key of the tag of subnets and security group whose value is the name of the cluster.
 const DiscoveryTag = "karpenter.sh/discovery"
 
 func newWorld(c *catalog.Catalog, s Settings) world {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// Error is an answer that says what was wrong, by the service's own code.
+// Error is an error response with an error code of the service.
 type Error struct {
 	Code    string
 	Message string
@@ -21,5 +21,5 @@ func Refuse(code, format string, args ...any) error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// None is the answer of a call that answers nothing.
+// None is an empty response.
 type None struct{}

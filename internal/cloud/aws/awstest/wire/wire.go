@@ -21,10 +21,10 @@ import (
 	"strings"
 )
 
-// MaxBody is how many bytes a request has at most.
+// MaxBody is the maximum size of a request body in bytes.
 const MaxBody = 8 << 20
 
-// Protocol is how a service has its calls on the wire.
+// Protocol is the wire protocol of a service.
 type Protocol int
 
 // Protocols.
@@ -38,20 +38,20 @@ const (
 
 // Service is one service of AWS.
 type Service struct {
-	Name        string // as in a request's signature
+	Name        string // as in the signature of a request
 	Protocol    Protocol
 	Version     string // EC2Query, AWSQuery
-	Namespace   string // EC2Query, AWSQuery: of the XML
+	Namespace   string // EC2Query, AWSQuery: XML namespace
 	Target      string // AWSJSON10, AWSJSON11: prefix of X-Amz-Target
-	ErrorPrefix string // of __type
+	ErrorPrefix string // prefix of __type
 	LegacyCodes map[string]string
-	Throttled   string // its code for too many calls
-	Denied      string // its code for a call that the caller may not make
+	Throttled   string // error code for throttled calls
+	Denied      string // error code for denied calls
 	Operations  map[string]*Operation
-	Query       *Service // the same calls in the query protocol, for clients that speak no JSON yet; nil: the service has one protocol
+	Query       *Service // the same calls in the query protocol, for clients without JSON support; nil: the service has one protocol
 }
 
-// Spoken returns the service in the protocol of a request.
+// Spoken returns the service with the protocol of a request.
 func (s *Service) Spoken(r *http.Request) *Service {
 	if s.Query != nil && r.Header.Get("X-Amz-Target") == "" {
 		return s.Query
@@ -62,19 +62,19 @@ func (s *Service) Spoken(r *http.Request) *Service {
 // Operation is one call of a service.
 type Operation struct {
 	In, Out      reflect.Type // structs
-	Method, Path string       // RESTJSON: the path has its values in braces, as /clusters/{name}
-	// Run answers the call. in is a pointer to a value of type In, and out one to a value of type Out. An error that is no Error is the
-	// service's own fault.
+	Method, Path string       // RESTJSON: the path has parameters in braces, e.g. /clusters/{name}
+	// Run executes the call. in is a pointer to a value of type In, and out one to a value of type Out. An error other
+	// than Error is an internal error.
 	Run func(ctx context.Context, in any) (out any, err error)
 }
 
-// At gives a call of a RESTJSON service its place, and returns it.
+// At sets method and path of a call of a RESTJSON service, and returns it.
 func (o *Operation) At(method, path string) *Operation {
 	o.Method, o.Path = method, path
 	return o
 }
 
-// ServiceOf finds the service that a request is signed for: Credential=KEY/DATE/REGION/SERVICE/aws4_request.
+// ServiceOf returns the service for which a request is signed: Credential=KEY/DATE/REGION/SERVICE/aws4_request.
 func ServiceOf(r *http.Request) string {
 	_, scope, ok := strings.Cut(r.Header.Get("Authorization"), "Credential=")
 	if !ok {
@@ -88,7 +88,7 @@ func ServiceOf(r *http.Request) string {
 	return parts[3]
 }
 
-// Read finds the call and decodes its input, a pointer to the operation's input struct.
+// Read determines the call of a request and decodes its input into a pointer to the operation's input struct.
 func (s *Service) Read(r *http.Request) (action string, op *Operation, in any, err error) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, MaxBody))
 	if err != nil {
@@ -174,7 +174,7 @@ func decodeJSON(body []byte, in reflect.Type) (any, error) {
 	return v, nil
 }
 
-// Write answers a call.
+// Write writes the response of a call.
 func (s *Service) Write(w http.ResponseWriter, action, requestID string, out any) error {
 	var body []byte
 	var err error
@@ -222,7 +222,7 @@ func (s *Service) xml(action, requestID string, out any) ([]byte, error) {
 		xml.Header, action, s.Namespace, action, inside, action, requestID, action), nil
 }
 
-// Fail answers a call that failed.
+// Fail writes the error response of a call.
 func (s *Service) Fail(w http.ResponseWriter, requestID string, e *Error) {
 	status := e.Status
 	if status == 0 {
