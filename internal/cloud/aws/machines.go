@@ -48,8 +48,8 @@ func (p *Provider) List(ctx context.Context) ([]model.Instance, error) {
 	return out, nil
 }
 
-// unreservedLabels is what labels say of an on-demand machine. EC2 names no reservation any more on one that it was
-// bought from and that has ended.
+// unreservedLabels are the labels of an on-demand machine. EC2 does not report the reservation of a machine after the
+// reservation has ended.
 var unreservedLabels = model.Labels{
 	model.LabelCapacityType: model.OnDemand, awsv1.LabelCapacityReservationID: "", awsv1.LabelCapacityReservationType: "", awsv1.LabelCapacityReservationInterruptible: "",
 }

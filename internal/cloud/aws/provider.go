@@ -62,14 +62,14 @@ func New(c *awsapi.Clients, config awsapi.Config, resources awsapi.Resources, cl
 	}, nil
 }
 
-// classProvider buys machines for one kind of node class.
+// classProvider launches machines for one kind of node class.
 type classProvider interface {
 	Offerings(ctx context.Context, pool *model.NodePool, class cloud.NodeClass) ([]*model.InstanceType, error)
 	Launch(ctx context.Context, req cloud.LaunchRequest) cloud.LaunchResult
 	ClassStatus(ctx context.Context, class cloud.NodeClass) (cloud.ClassStatus, error)
 }
 
-// providerFor is the provider of a node class. A class of no kind that is served goes to fleet, which refuses it.
+// providerFor returns the provider of a node class. Unsupported kinds are passed to fleet, which rejects them.
 func (p *Provider) providerFor(class cloud.NodeClass) classProvider {
 	if asg.Serves(class) {
 		return p.groups

@@ -177,7 +177,8 @@ func (in ec2Type) build(region string, zones []string) (Type, error) {
 	return t, in.offer(&t, zones)
 }
 
-// offer adds the offerings: on-demand where it has a price, spot at its own price or, beside on-demand, at the modelled one.
+// offer adds the offerings: on-demand if it has a price, spot at its own price or, for types with on-demand, at the
+// modelled one.
 func (in ec2Type) offer(t *Type, zones []string) error {
 	var onDemand, spot int64
 	var err error
@@ -234,7 +235,7 @@ func parseENI(eni []text) (interfaces, addresses int64, err error) {
 	return interfaces, addresses, err
 }
 
-// positive reads a whole number; 0 where it is not given.
+// positive parses a nonnegative integer; 0 if it is missing.
 func positive(field string, n text) (int64, error) {
 	if n == "" {
 		return 0, nil

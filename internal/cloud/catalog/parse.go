@@ -63,7 +63,7 @@ func kindName(k string) string {
 	return "a " + k
 }
 
-// wrong says what is wrong with a field of an object, and with which value of it.
+// wrong returns an error for a field of an object with its value.
 func wrong(field, value, format string, args ...any) error {
 	if value != "" {
 		field += ": " + value
@@ -197,8 +197,8 @@ func checkArch(field, v string) error {
 	return checkName(field, v)
 }
 
-// text is a JSON value as it was written, a string without its quotes. It takes anything, so that whoever knows the field's name
-// can say what is wrong with the value.
+// text is a JSON value as written, strings without quotes. It accepts any value, so that the code for the field can
+// report an invalid one.
 type text string
 
 func (t *text) UnmarshalJSON(b []byte) error {

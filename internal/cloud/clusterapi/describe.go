@@ -25,7 +25,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// machineTemplate is what is read of an infrastructure template, of any provider, or of a pool of machines.
+// machineTemplate is the part of an infrastructure template of any provider, or of a machine pool, that is read.
 type machineTemplate struct {
 	Spec struct {
 		Template templateSpec `json:"template"`
@@ -123,7 +123,7 @@ func (s *server) infrastructure(ctx context.Context, o *object) (t machineTempla
 	return t, "", callError("read "+ref.Kind+" "+s.namespace+"/"+ref.Name, err, unpermitted)
 }
 
-// describer reads what annotations say of a group's nodes. The first that can't be read is the problem.
+// describer reads the annotations about the nodes of a group. The first invalid one is the problem.
 type describer struct {
 	object      string
 	annotations map[string]string

@@ -69,7 +69,8 @@ const (
 	infrastructureFieldType = "instanceType"
 )
 
-// object is what is read of a Cluster, a MachineDeployment, a MachineSet, a MachinePool or a Machine, of all versions that Cluster API serves.
+// object is the part of a Cluster, MachineDeployment, MachineSet, MachinePool or Machine that is read, in all API
+// versions.
 type object struct {
 	Metadata metadata `json:"metadata"`
 	Spec     struct {
@@ -127,7 +128,7 @@ func (o *object) controller() *metav1.OwnerReference {
 	return metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: o.Metadata.OwnerReferences})
 }
 
-// topology is what a Cluster says of groups that its ClusterClass manages.
+// topology is the part of a Cluster about groups managed by its ClusterClass.
 type topology struct {
 	Workers struct {
 		MachineDeployments []topologyGroup `json:"machineDeployments"`
@@ -140,7 +141,7 @@ type topologyGroup struct {
 	Replicas *int64 `json:"replicas"`
 }
 
-// machineSpec is what a template says of its Machines.
+// machineSpec is the part of a Machine template that is read.
 type machineSpec struct {
 	FailureDomain string         `json:"failureDomain"`
 	Taints        []corev1.Taint `json:"taints"`
@@ -165,10 +166,11 @@ func (o *object) replicas() int64 {
 	return *o.Spec.Replicas
 }
 
-// rightsSettle is how long an API server that has just started may forbid what it has permitted before: it has not read all rights yet.
+// rightsSettle is how long an API server may deny permitted requests after it starts, because it has not loaded all
+// roles yet.
 const rightsSettle = 2 * time.Minute
 
-// permission is what the API server said last of the right to do something.
+// permission is the last known result of a request for a permission.
 type permission struct {
 	granted bool      // it was permitted before
 	denied  time.Time // since when it is forbidden; zero: it is not
@@ -214,7 +216,8 @@ func callError(what string, err error, missing bool) error {
 	return out
 }
 
-// remedyOf returns what a person can do about an error of the API server; empty: nothing is known. missing says that a right is missing.
+// remedyOf returns the remedy for an error of the API server; empty: unknown. missing means that a permission is
+// missing.
 func remedyOf(err error, missing bool) string {
 	switch {
 	case apierrors.IsForbidden(err) && missing:
@@ -257,7 +260,8 @@ func (s *server) version(ctx context.Context, group string) (string, error) {
 	return out, nil
 }
 
-// forgetVersion has the version of an API group asked for anew: an object was not found, perhaps as that version is not served any more.
+// forgetVersion makes the version of an API group be read again: an object was not found, perhaps because the version is
+// no longer served.
 func (s *server) forgetVersion(group string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -57,7 +57,7 @@ func (s *server) write(ctx context.Context, g *sized, replicas int64, removed []
 	})
 }
 
-// change computes and makes a change of a group, again if somebody else has changed it.
+// change computes and applies a change of a group, and retries on conflicts.
 func (s *server) change(ctx context.Context, group string, do func(*sized) error) error {
 	var err error
 	for range writes {
@@ -93,8 +93,8 @@ func (s *server) Raise(ctx context.Context, group string, _, to int64) error {
 	})
 }
 
-// isStuck reports whether Cluster API has no Machine left to delete by the group's size: somebody else deleted one in the place of one that
-// the size does not count.
+// isStuck reports whether Cluster API has no Machine left to delete to reach the size of the group, because another
+// client deleted one instead of one that the size does not count.
 func (g *sized) isStuck() bool { return isStuck(g.object, len(g.machines)) }
 
 func isStuck(o *object, machines int) bool { return int64(machines) <= o.replicas() }

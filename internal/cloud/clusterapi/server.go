@@ -164,7 +164,7 @@ func kindOf(resource string) string {
 	return kindMachineDeployment
 }
 
-// managed returns who else sets the size of a group; empty: nobody does.
+// managed returns which other component sets the size of a group; empty: none.
 func (s *server) managed(resource string, o, owner *object) string {
 	if by, ok := o.Metadata.Annotations[annotationManagedBy]; ok && resource == resourcePools {
 		return fmt.Sprintf("MachinePool %s/%s: annotation %s: %q: its size is managed externally; remove the annotation, or those for minimum and maximum size", s.namespace, o.Metadata.Name, annotationManagedBy, by)

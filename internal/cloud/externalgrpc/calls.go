@@ -62,7 +62,8 @@ func (e *callError) Error() string {
 	return fmt.Sprintf("%s: the server at %s answers %s: %s", e.name, e.server.address, s.Code(), s.Message())
 }
 
-// remedy returns what a person can do if the server is not available. gRPC's message does not always tell a refused certificate from a closed connection.
+// remedy returns the remedy if the server is unavailable. gRPC's message does not always distinguish a rejected
+// certificate from a closed connection.
 func (s *server) remedy() string {
 	if s.secure {
 		return "check that the server runs, and address, key, cert and cacert in --cloud-config"
@@ -82,7 +83,7 @@ func isRefusal(err error) bool {
 	return errors.As(err, &e) && !e.Uncertain && e.Kind != cloud.Throttled
 }
 
-// retryAfter returns the delay that a server asks for; false: it asks for none.
+// retryAfter returns the delay requested by a server; false: none.
 func retryAfter(err error) (time.Duration, bool) {
 	for _, d := range status.Convert(err).Details() {
 		if info, ok := d.(*errdetails.RetryInfo); ok {

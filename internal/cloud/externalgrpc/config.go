@@ -100,7 +100,7 @@ const (
 	silentMore = 5 * time.Second
 )
 
-// dial returns a connection to the server. Nothing is asked yet: a server may come up later.
+// dial returns a connection to the server. It makes no requests, because the server may start later.
 func (c *Config) dial(more ...grpc.DialOption) (*grpc.ClientConn, error) {
 	if err := c.validate(); err != nil {
 		return nil, err

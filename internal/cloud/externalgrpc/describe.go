@@ -47,7 +47,7 @@ func (s *server) Describe(ctx context.Context, group string) (nodegroups.Descrip
 	return out, err
 }
 
-// price asks what a node of a group costs, in micro-dollars per hour; 0: the server does not say, or no price.
+// price returns the price of a node of a group, in micro-dollars per hour; 0: unknown.
 func (s *server) price(ctx context.Context, group string, node *corev1.Node) (int64, error) {
 	from := s.clock.Now()
 	res, err := call(ctx, s, "PricingNodePrice", s.client.PricingNodePrice, &protocol.PricingNodePriceRequest{

@@ -33,7 +33,7 @@ func (p *Provider) AdoptNodes(n Nodes) {
 // has reports whether a provider id is that of such an instance.
 func (a *adoptedNodes) has(id string) bool { return a != nil && strings.HasPrefix(id, adoptedPrefix) }
 
-// list returns the instances, in no order. They bear no claim's uid: whoever has the NodeClaim ends it.
+// list returns the instances in no order. They have no claim UID, so the owner of the NodeClaim terminates them.
 func (a *adoptedNodes) list(ctx context.Context) ([]model.Instance, error) {
 	if a == nil {
 		return nil, nil

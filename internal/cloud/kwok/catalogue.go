@@ -18,8 +18,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// current is the copy, refreshed when it is old. A cloud that can't be asked leaves the old one in use: the catalog hardly
-// ever changes, and a launch will say what is wrong.
+// current returns the cached catalog, refreshed after its TTL. If the cloud is unavailable, the old one is used: the
+// catalog rarely changes, and launches report errors.
 func (p *Provider) current(ctx context.Context) (catalogue, error) {
 	var c catalogue
 	select {
@@ -92,7 +92,7 @@ func (p *Provider) vector(amounts map[string]string) (model.Resources, error) {
 	return out, nil
 }
 
-// labels are those of the offering that a machine was bought as.
+// labels returns the labels of the offering with which a machine was launched.
 func (c catalogue) labels(m *machines.Instance) model.Labels {
 	out := model.Labels{}
 	for k, v := range m.Node.Labels {
@@ -118,8 +118,8 @@ func label(t *model.InstanceType, o *model.Offering, key string) (string, bool) 
 	return v, ok
 }
 
-// resolve turns what a request allows into the lists of types, zones and capacity types that the cloud takes. Requirements on
-// labels that no offering has are about the node, and left to its labels.
+// resolve translates a request into the types, zones and capacity types that the cloud accepts. Requirements on labels
+// without offerings apply to the labels of the node.
 func (c catalogue) resolve(r cloud.LaunchRequest) (machines.LaunchRequest, error) {
 	out := machines.LaunchRequest{
 		ClaimUID: r.ClaimUID, ClaimName: r.ClaimName, Pool: r.Pool, Labels: r.NodeLabels, Annotations: r.Annotations,
@@ -201,7 +201,7 @@ func (c catalogue) resolve(r cloud.LaunchRequest) (machines.LaunchRequest, error
 	return out, nil
 }
 
-// candidates are the types that a request names, or all, as far as they hold what it asks for.
+// candidates returns the types that a request names, or all types, if they have the requested capacity.
 func (c catalogue) candidates(r cloud.LaunchRequest, asked model.Requirements) []*model.InstanceType {
 	names := r.Types
 	if q := asked.Get(model.LabelInstanceType); len(names) == 0 && q != nil && !q.Complement {

@@ -13,7 +13,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 )
 
-// askEvery is how often the simulated cloud is asked for notices.
+// askEvery is the polling interval for notices of the simulated cloud.
 const askEvery = 250 * time.Millisecond
 
 // Interruptions implements cloud.Interrupter.
@@ -48,7 +48,7 @@ func (p *Provider) Interruptions(ctx context.Context, handle func(context.Contex
 	}
 }
 
-// annotationHash on a NodeClaim is the hash of the node class's spec that its machine was bought under.
+// annotationHash on a NodeClaim is the hash of the node class's spec at the launch of its machine.
 const annotationHash = Group + "/kwoknodeclass-hash"
 
 // driftedClass is the reference's word for a machine of a node class that has changed.

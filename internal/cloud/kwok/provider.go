@@ -30,7 +30,7 @@ type adoptedNodes struct {
 	ended map[string]bool // by provider id: its end was asked for, and its Node waits for finalizers
 }
 
-// catalogue is a copy of what the cloud offers. Its values are never changed, only replaced.
+// catalogue is a read-only copy of the cloud's offerings.
 type catalogue struct {
 	name  string
 	tag   string

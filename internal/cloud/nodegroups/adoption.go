@@ -45,8 +45,8 @@ func (p *Provider) noteSelected(s *selected) {
 	p.selected[keyOf(s.class)] = selection{groups, p.clock.Now()}
 }
 
-// selectionLasts is how long a class is taken to select its groups after it was last seen to: offerings are read more often, and a class that was
-// deleted is not told of.
+// selectionLasts is how long a class counts as selecting its groups after its last use. Offerings are read more often,
+// and the deletion of a class is not reported.
 const selectionLasts = 3 * time.Minute
 
 // adoptables returns the groups whose machines may be adopted, by name. Of several classes that select one, the first counts.

@@ -102,7 +102,7 @@ func (r *groupReader) minOf(name string) int64 {
 	return 0
 }
 
-// forget has the groups read anew the next time: one was changed.
+// forget discards the cached groups after a change.
 func (p *Provider) forget() {
 	p.reader.mu.Lock()
 	defer p.reader.mu.Unlock()

@@ -129,8 +129,8 @@ func (p *Provider) isAbsent(id string, m machine) bool {
 	return now.Sub(since) >= absentFor && now.Sub(time.UnixMilli(m.Launched)) >= absentFor
 }
 
-// cleanUp forgets machines that have ended, and gives back what nobody waits for any more. While the server replaces machines of the group, it may
-// replace those that have failed, too.
+// cleanUp removes terminated machines from the record, and scales down machines that no claim waits for. While the
+// server replaces machines of the group, it may also replace failed ones.
 func (p *Provider) cleanUp(ctx context.Context, name string, g *groupRecord, members []Member, replacing bool) error {
 	var ended []string
 	by, surplus := byID(members), false
@@ -357,7 +357,7 @@ func (p *Provider) endMachines(ctx context.Context, name string, ids []string) [
 	return errs
 }
 
-// gone returns which machines a group does not have any more, none if that can't be told.
+// gone returns which machines a group no longer has, none if this is unknown.
 func (p *Provider) gone(ctx context.Context, name string, ids []string) []string {
 	members, err := p.members(ctx, name)
 	if err != nil {

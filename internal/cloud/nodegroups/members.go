@@ -67,8 +67,8 @@ func (p *Provider) membersOf(ctx context.Context, names []string) ([]*answer[[]M
 	return out, nil
 }
 
-// isMissing reports whether the server has groups, and a group is none of them, and whether that has been so for absentFor, so that the group is deleted. A
-// server without any may not be ready.
+// isMissing reports whether the server has groups, but not this one, and whether this has lasted for absentFor, so that
+// the group counts as deleted. A server without any groups may not be ready.
 func (p *Provider) isMissing(ctx context.Context, name string) (missing, deleted bool) {
 	s, err := p.groups(ctx)
 	if err != nil || len(s.groups) == 0 {
@@ -99,10 +99,10 @@ func (p *Provider) deleteMachines(ctx context.Context, name string, ids []string
 
 const placeholderInfix = "-pending:"
 
-// placeholder is the id of a machine that has not come, for a claim.
+// placeholder returns the placeholder ID for the machine of a claim that does not exist yet.
 func (p *Provider) placeholder(uid string) string { return p.name + placeholderInfix + uid }
 
-// placeholderOf returns the uid of the claim whose machine has not come, if an id is one of a placeholder.
+// placeholderOf returns the claim UID of a placeholder ID.
 func (p *Provider) placeholderOf(id string) (uid string, ok bool) {
 	return strings.CutPrefix(id, p.name+placeholderInfix)
 }

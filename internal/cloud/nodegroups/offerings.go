@@ -28,7 +28,8 @@ func (p *Provider) Offerings(ctx context.Context, pool *model.NodePool, class cl
 	return types, ctxError(ctx, class.Name)
 }
 
-// typesOf returns what the groups of a class offer to a pool, which may be nil: the same slice as long as they are the same.
+// typesOf returns the offerings of a class's groups for a pool, which may be nil: the same slice while they are
+// unchanged.
 func (p *Provider) typesOf(s *selected, pool *model.NodePool) ([]*model.InstanceType, error) {
 	key, why := s.class.Kind+"/"+s.class.Name, slices.Clone(s.absent)
 	if pool != nil {

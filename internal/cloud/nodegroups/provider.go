@@ -129,7 +129,7 @@ type recordCache struct {
 	at   time.Time // zero: it has to be read
 }
 
-// recordWriter is the changes of the record that are asked for.
+// recordWriter collects requested changes of the record.
 type recordWriter struct {
 	mu      sync.Mutex
 	pending []*recordChange
@@ -154,7 +154,7 @@ type queue struct {
 	raised   time.Time // when its size was last raised
 }
 
-// groupFacts is what a group's own calls have answered last.
+// groupFacts are the last responses to calls about a group.
 type groupFacts struct {
 	busy       bool // calls are under way
 	target     int64
@@ -202,7 +202,7 @@ type ask struct {
 	done      chan outcome
 }
 
-// outcome is what a group has come to for one claim. All zero: a machine is to come.
+// outcome is the result of settling a group for one claim. The zero value means that a machine is expected.
 type outcome struct {
 	id      string // its machine
 	full    bool   // the group has as many as it may
@@ -210,13 +210,13 @@ type outcome struct {
 	err     error
 }
 
-// refusal is an outcome that a claim is told by its next call, unless it is too old by then.
+// refusal is an outcome that the next call of a claim returns, unless it has expired.
 type refusal struct {
 	outcome
 	at time.Time
 }
 
-// selection is what a class selects.
+// selection are the groups selected by a class.
 type selection struct {
 	groups map[string]adoptable // by name
 	at     time.Time            // when the class was last seen to select them

@@ -20,7 +20,7 @@ type record struct {
 	Ended map[string]int64 `json:"ended,omitempty"`
 }
 
-// groupRecord is what is kept of one group.
+// groupRecord is the record of one group.
 type groupRecord struct {
 	Foreign []string             `json:"foreign,omitempty"` // machines that existed before
 	Open    map[string]openClaim `json:"open,omitempty"`    // claims that wait for a machine, by UID
@@ -104,7 +104,7 @@ func (g *groupRecord) isAdoptable(id string) bool {
 	return slices.Contains(g.Foreign, id) || len(g.Open)+int(g.Surplus) == 0
 }
 
-// end remembers that a claim is not launched again, and forgets what is long past.
+// end records that a claim is not launched again, and removes old entries.
 func (r *record) end(uid string, now time.Time) {
 	if r.Ended == nil {
 		r.Ended = map[string]int64{}
@@ -176,8 +176,8 @@ func (p *Provider) load(ctx context.Context) (*record, string, error) {
 	return out, p.record.text, nil
 }
 
-// update changes the record: change is made to a copy of what is there, again if somebody else writes meanwhile. Changes that are
-// asked for at the same time are one write.
+// update changes the record: change is applied to a copy of the stored record, and retried on conflicts. Concurrent
+// changes share one write.
 func (p *Provider) update(ctx context.Context, change func(*record)) error {
 	w := &p.writer
 	one := &recordChange{change: change, done: make(chan error, 1)}
@@ -196,7 +196,7 @@ func (p *Provider) update(ctx context.Context, change func(*record)) error {
 	}
 }
 
-// write writes changes of the record until none is asked for.
+// write writes changes of the record until none is left.
 func (p *Provider) write(ctx context.Context) {
 	w := &p.writer
 	for {

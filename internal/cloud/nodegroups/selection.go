@@ -128,7 +128,7 @@ func selects(t *dovetailv1alpha1.NodeGroupSelectorTerm, g *groupInfo) bool {
 	return len(t.Tags) > 0
 }
 
-// termText writes what a term selects, for a message.
+// termText returns the text of a selector term, for messages.
 func termText(t *dovetailv1alpha1.NodeGroupSelectorTerm) string {
 	if t.Name != "" {
 		return fmt.Sprintf("%q", t.Name)

@@ -92,7 +92,7 @@ func isUncertain(err error) bool {
 	return errors.As(err, &e) && e.Uncertain
 }
 
-// kindOf returns what a caller is to do about an error of a call.
+// kindOf returns the kind of an error of a call, which determines the caller's reaction.
 func kindOf(err error) cloud.Kind {
 	var e *CallError
 	if errors.As(err, &e) {
@@ -101,7 +101,7 @@ func kindOf(err error) cloud.Kind {
 	return cloud.KindOf(err)
 }
 
-// classify gives an error its kind. The caller's context comes first: what it ended failed for no other reason.
+// classify sets the kind of an error. The end of the caller's context has precedence over the error that it caused.
 func classify(ctx context.Context, op, object string, err error) error {
 	if err == nil {
 		return nil

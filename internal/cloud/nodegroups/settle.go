@@ -32,14 +32,14 @@ const (
 	pollMost  = 2 * time.Second
 )
 
-// isPolled reports whether the group was looked at just now.
+// isPolled reports whether the group was read recently.
 func (q *queue) isPolled(now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return now.Sub(q.settled) < min(max(now.Sub(q.raised)/2, pollLeast), pollMost)
 }
 
-// noteSettled notes that the group was brought together with its claims, and whether more machines are to come.
+// noteSettled records that the group was settled with its claims, and whether more machines are expected.
 func (q *queue) noteSettled(now time.Time, raised bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -147,7 +147,7 @@ func (p *Provider) serve(ctx context.Context, q *queue, wait time.Duration) {
 	}
 }
 
-// change is what is to be done to a group after its record was written.
+// change is a change of a group to make after its record was written.
 type change struct {
 	target int64    // as the server said it
 	raise  int64    // by how much the size is to be raised
@@ -243,7 +243,7 @@ func (p *Provider) notRaised(ctx context.Context, name string, todo change, answ
 	return nil
 }
 
-// settled notes in the record that the server has made a group smaller, n of it for machines that nobody waits for.
+// settled records that the server has lowered the size of a group, n of it for machines that no claim waits for.
 func (p *Provider) settled(ctx context.Context, name string, n int64) error {
 	p.forget()
 	return p.update(ctx, func(r *record) {
@@ -253,7 +253,7 @@ func (p *Provider) settled(ctx context.Context, name string, n int64) error {
 	})
 }
 
-// reconcile computes what the record is to say of a group, and what is to be done.
+// reconcile computes the new record of a group, and the change of the group.
 func (p *Provider) reconcile(r *record, name string, asks []*ask, members []Member, target int64) (map[string]outcome, change) {
 	now, answers, todo := p.clock.Now(), map[string]outcome{}, change{target: target}
 	g, known := r.group(name)

@@ -12,7 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// template is what a group's nodes are.
+// template are the properties of a group's nodes.
 type template struct {
 	typeName    string
 	zone        string // noZone: the server does not say
@@ -35,7 +35,8 @@ const noZone = "none"
 // defaultPods is how many pods a node takes that does not say; Kubernetes' value.
 const defaultPods = 110
 
-// readTemplate reads what a server says of a group's nodes. What the server has to mend is the template's problem.
+// readTemplate translates a server's description of a group's nodes. Errors that the server must correct are problems of
+// the template.
 func (p *Provider) readTemplate(name string, d Description) *template {
 	if d.Node == nil {
 		return &template{problem: d.Problem}

@@ -92,10 +92,10 @@ func (m *Model) restore(r machines.Record) error {
 	return nil
 }
 
-// compactAt is the size from which a journal is written anew when it has doubled since it last was.
+// compactAt is the minimum journal size for a rewrite, which happens when it has doubled since the last one.
 const compactAt = 16 << 20
 
-// compact writes the journal anew where it has grown for nothing. The caller holds mu, or is Open.
+// compact rewrites the journal if most of it is obsolete. The caller holds mu, or is Open.
 func (s *Server) compact() error {
 	if s.journal.size < max(s.compactAt, 2*s.compacted) {
 		return nil

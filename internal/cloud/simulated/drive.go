@@ -35,8 +35,8 @@ func (s *Server) hand(to chan string, id string) {
 	}
 }
 
-// live is one machine's life: wait, make the Node, wait for the end, delete the Node. What the journal says is done is not done
-// again; what it doesn't say may have been done, and is repeated, which is harmless.
+// live runs the lifecycle of one machine: wait, create the Node, wait for termination, delete the Node. Steps recorded
+// in the journal are not repeated; others may have been done, and are repeated, which is harmless.
 func (s *Server) live(ctx context.Context, id string) {
 	s.mu.Lock()
 	in := s.model.Instance(id)
@@ -103,7 +103,7 @@ func (s *Server) restart(ctx context.Context, id string) {
 	}
 }
 
-// waitUntil says false when the context has ended; it returns early when the machine's end is asked for.
+// waitUntil returns false if the context has ended. It returns early if the machine's termination is requested.
 func (s *Server) waitUntil(ctx context.Context, at time.Time, ending <-chan struct{}) bool {
 	wait, stop := context.WithCancel(ctx)
 	defer stop()
@@ -122,8 +122,8 @@ func (s *Server) waitUntil(ctx context.Context, at time.Time, ending <-chan stru
 	return ctx.Err() == nil
 }
 
-// until repeats a call with growing pauses until it succeeds. It gives up, and says so, when the context ends or, after a call
-// that failed, when the machine's end is asked for.
+// until retries a call with back-off until it succeeds. It returns false when the context ends or, after a failed call,
+// when the machine's termination is requested.
 func (s *Server) until(ctx context.Context, ending <-chan struct{}, failed func(error), call func(context.Context) error) bool {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 10*time.Second) {
 		select {

@@ -66,7 +66,7 @@ func (m *Model) CallFault(kind, call string, now time.Time) (machines.Fault, boo
 	return machines.Fault{}, false
 }
 
-// offeringFault finds the first fault of this kind that hits an offering, and takes it if told to.
+// offeringFault returns the first fault of this kind that affects an offering, and counts the occurrence if take is set.
 func (m *Model) offeringFault(kind string, k cloud.OfferingKey, now time.Time, take bool) *activeFault {
 	for _, f := range m.faults {
 		if f.Kind == kind && !f.over(now) && hits(f.Fault, k) {
@@ -105,5 +105,5 @@ func (m *Model) interrupt(f machines.Fault, now time.Time) {
 	}
 }
 
-// interruptAfter is how long a notice comes before the end where the fault does not say: as for spot machines of EC2.
+// interruptAfter is the default notice period, the same as for EC2 spot instances.
 const interruptAfter = 2 * time.Minute

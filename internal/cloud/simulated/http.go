@@ -85,7 +85,7 @@ func (s *Server) faulty(call string, serve http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// nowhere is an answer that nobody gets.
+// nowhere is a ResponseWriter that discards the response.
 type nowhere struct{ header http.Header }
 
 func (n nowhere) Header() http.Header         { return n.header }
@@ -228,7 +228,7 @@ func (s *Server) clearFaults(w http.ResponseWriter, _ *http.Request) {
 	reply(w, machines.FaultList{Faults: []machines.Fault{}}, err)
 }
 
-// read reads a request's body and refuses one that is not what it should be.
+// read decodes the body of a request and rejects an invalid one.
 func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	dec.DisallowUnknownFields()

@@ -56,7 +56,7 @@ func (s *Server) noticed(w http.ResponseWriter, r *http.Request) {
 	reply(w, machines.InterruptionList{Interruptions: []machines.Interruption{}}, err)
 }
 
-// reclaim takes an interrupted machine away when its time has come.
+// reclaim terminates an interrupted machine when it is due.
 func (s *Server) reclaim(ctx context.Context, id string) {
 	s.mu.Lock()
 	in := s.model.Instance(id)

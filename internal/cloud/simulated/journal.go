@@ -138,7 +138,7 @@ func (j *journal) syncTo(n int64) error {
 	return nil
 }
 
-// reader reads what is in the journal now, from its start.
+// reader returns a reader of the current journal from its start.
 func (j *journal) reader() io.Reader {
 	return io.NewSectionReader(j.f, 0, j.size)
 }

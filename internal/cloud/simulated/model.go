@@ -412,7 +412,7 @@ func (m *Model) List(all bool, now time.Time) []machines.Instance {
 	return out
 }
 
-// clone shares the Node's maps, which nobody changes once the machine is launched.
+// clone copies an instance. It shares the Node's maps, which are never changed after the launch.
 func clone(in *machines.Instance) *machines.Instance {
 	c := *in
 	return &c

@@ -16,8 +16,8 @@ const (
 	batchMaxWait = time.Second
 )
 
-// waitForBatch holds a claim back while following others of its plan are about to come: until the last of them has
-// come, or none for batchPause. false: the context ended first.
+// waitForBatch delays a claim while following claims of its plan are expected: until the last of them is added, or none
+// is for batchPause. false: the context ended first.
 func (s *groupState) waitForBatch(ctx context.Context, clock cloud.Clock, following int) bool {
 	s.mu.Lock()
 	if s.batch == nil {

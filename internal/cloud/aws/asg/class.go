@@ -53,7 +53,7 @@ func (c *nodeClass) fillsToMinSize() bool {
 	return o != nil && o.FillToMinSize != nil && *o.FillToMinSize
 }
 
-// defaultProvisionTime is how long AWS has to give a group a machine, where the group's class does not say.
+// defaultProvisionTime is the maximum time until AWS launches a machine of a group, if the class does not set it.
 const defaultProvisionTime = 15 * time.Minute
 
 // provisionTime is how long AWS has to give a group of the class a machine.
@@ -114,7 +114,7 @@ type description struct {
 	at     time.Time
 }
 
-// claimOutcome is what reconciling a group has come to for one claim. All zero: a machine is to come.
+// claimOutcome is the result of reconciling a group for one claim. The zero value means that a machine is expected.
 type claimOutcome struct {
 	member     *instances.Instance
 	group      string

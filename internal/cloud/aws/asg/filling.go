@@ -9,8 +9,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
-// fillToMinimum raises the desired capacity of those groups to their class's minimum that have less, where the class
-// says so. What comes is nobody's and adopted like any other member. Failures are logged.
+// fillToMinimum raises the desired capacity of groups to the minimum of their class, if the class sets this. New members
+// have no claim, and are adopted like any other member. Failures are logged.
 func (gs *scaler) fillToMinimum(ctx context.Context) {
 	for _, name := range gs.registry.GroupNames() {
 		s := gs.stateOf(name)
@@ -25,8 +25,8 @@ func (gs *scaler) fillToMinimum(ctx context.Context) {
 	}
 }
 
-// fillGroup raises a group's desired capacity to at least so many members, not above its maximum. It does nothing while
-// an instance refresh, or EKS, has members go and come.
+// fillGroup raises the desired capacity of a group to at least so many members, but not above its maximum. It does
+// nothing while an instance refresh or EKS replaces members.
 func (gs *scaler) fillGroup(ctx context.Context, s *groupState, least int64) error {
 	if least == 0 {
 		return nil

@@ -22,7 +22,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// group is an Auto Scaling group as it was described, with what its launch template and tags say of its nodes.
+// group is an Auto Scaling group, with the properties of its nodes from its launch template and tags.
 type group struct {
 	name                 string
 	min, max, desired    int64

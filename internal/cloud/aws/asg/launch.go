@@ -21,7 +21,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// claimLaunch is what is remembered of a claim's launch in a group.
+// claimLaunch is the state of a claim's launch in a group.
 type claimLaunch struct {
 	launch.Claim
 	searched    bool  // what was bought before was looked for
@@ -48,8 +48,8 @@ func (p *Provider) Launch(ctx context.Context, req cloud.LaunchRequest) cloud.La
 	return p.launch(ctx, c, req, l)
 }
 
-// launch answers with what was bought for a claim before, or else asks group after group, cheapest first, until one
-// has a member for it, is to have one, or an error tells to try later.
+// launch returns the earlier launch of a claim. Otherwise it tries groups, cheapest first, until one has a member for
+// it, will have one, or returns an error that requires a retry.
 func (p *Provider) launch(ctx context.Context, c *nodeClass, req cloud.LaunchRequest, l *claimLaunch) cloud.LaunchResult {
 	fail := func(err error) cloud.LaunchResult {
 		return cloud.LaunchResult{Err: awsapi.ClassifyError(ctx, "launch", req.ClaimName, err)}
@@ -141,8 +141,8 @@ func (p *Provider) launch(ctx context.Context, c *nodeClass, req cloud.LaunchReq
 	}
 }
 
-// askGroup asks a group for a member for a claim, or takes what the group has come to for it since it was asked.
-// Claims of one plan are gathered before. Once the group has been asked for the member, it is read again only when that is due. An error is the context's.
+// askGroup requests a member of a group for a claim, or returns the outcome of an earlier request. Claims of one plan
+// are batched first. After the request, the group is read again only when due. Errors are those of the context.
 func (p *Provider) askGroup(ctx context.Context, c *nodeClass, req cloud.LaunchRequest, l *claimLaunch, name string) (claimOutcome, error) {
 	s := p.scaler.stateOf(name)
 	if a, told := p.registry.takeOutcome(req.ClaimUID); told {
@@ -190,7 +190,8 @@ func (p *Provider) nextGroup(req *cloud.LaunchRequest, l *claimLaunch) string {
 	return ""
 }
 
-// answerMatched answers for a member that has become a claim's: as what it is, whatever was asked for.
+// answerMatched returns the result for a member assigned to a claim, with the properties of the member and not of the
+// request.
 func (p *Provider) answerMatched(ctx context.Context, ch *selectedGroups, req cloud.LaunchRequest, l *claimLaunch, m *instances.Instance) cloud.LaunchResult {
 	if m.Gone {
 		return launch.Ended(req, m.ID)

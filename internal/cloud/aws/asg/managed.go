@@ -84,9 +84,9 @@ func readManaged(name string, res *eks.DescribeNodegroupOutput, err error) (*man
 	return m, nil
 }
 
-// resolveManaged merges into a group what EKS says of its managed node group: labels, taints, and the maximum while it
-// is updated. Where EKS may not be asked, the group is as its tags say, and denied tells why. An error is one of a call
-// that may work the next time.
+// resolveManaged adds the data of an EKS managed node group to its group: labels, taints, and the maximum size during an
+// update. If EKS calls are not permitted, the group has only the data of its tags, and denied is the reason. An error is
+// an error of a call that may succeed later.
 func (r *reader) resolveManaged(ctx context.Context, g *group) error {
 	m, _, err := r.managedGroup(ctx, g.tags)
 	if awsapi.IsDenied(awsapi.ErrorCode(err)) {
@@ -118,15 +118,15 @@ func (r *reader) resolveManaged(ctx context.Context, g *group) error {
 	return nil
 }
 
-// replacementStatus is the status of what replaces the members of a group, which has these tags: an update of its managed
-// node group, or an instance refresh. Empty: nothing does, or it may not be asked. It is as known last, however long ago.
+// replacementStatus returns the status of an update of the managed node group or of an instance refresh that replaces
+// the members of a group with these tags. Empty: none, or the call is not permitted. It returns the last known status,
+// regardless of its age.
 func (r *reader) replacementStatus(ctx context.Context, group string, tags map[string]string) (string, error) {
 	status, _, err := r.datedReplacementStatus(ctx, group, tags)
 	return status, err
 }
 
-// currentReplacementStatus is replacementStatus, where an empty one is known for now: it is an error that it was asked for
-// longer ago than adoptAfter.
+// currentReplacementStatus is like replacementStatus, but returns an error if an empty status is older than adoptAfter.
 func (r *reader) currentReplacementStatus(ctx context.Context, group string, tags map[string]string) (string, error) {
 	status, asked, err := r.datedReplacementStatus(ctx, group, tags)
 	if err == nil && status == "" && r.aws.Clock.Now().Sub(asked) > adoptAfter {
@@ -135,7 +135,7 @@ func (r *reader) currentReplacementStatus(ctx context.Context, group string, tag
 	return status, err
 }
 
-// datedReplacementStatus is replacementStatus, and says when it was asked for.
+// datedReplacementStatus is like replacementStatus, and also returns the time of the read.
 func (r *reader) datedReplacementStatus(ctx context.Context, group string, tags map[string]string) (status string, asked time.Time, err error) {
 	m, asked, err := r.managedGroup(ctx, tags)
 	if awsapi.IsDenied(awsapi.ErrorCode(err)) {
@@ -154,8 +154,8 @@ func (r *reader) datedReplacementStatus(ctx context.Context, group string, tags 
 	return status, asked, err
 }
 
-// addManagedTags adds to the tags of a group what EKS says of the nodes of its managed node group, as tags of Cluster
-// Autoscaler that say the same. Tags that are there stay.
+// addManagedTags adds the labels and taints of an EKS managed node group to the tags of its Auto Scaling group, as tags
+// of Cluster Autoscaler. Existing tags are kept.
 func addManagedTags(ctx context.Context, c *awsapi.Clients, tags map[string]string) error {
 	cluster, name, is := managedNames(tags)
 	if !is {

@@ -21,9 +21,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// matchMembers hands members that are nobody's to open claims. failed gets the errors of claims that stay open, by uid. wait: nothing
-// else is to be decided now, as a member that was there before this process may bear a claim's tag that EC2 does not
-// show yet. coming: how many members have come that EC2 does not show at all yet.
+// matchMembers assigns members without a claim to open claims. failed contains the errors of claims that remain open, by
+// UID. wait: make no other decision now, because a member from before this process may have a claim's tag that EC2 does
+// not show yet. coming: number of new members that EC2 does not describe yet.
 func (gs *scaler) matchMembers(ctx context.Context, s *groupState, v *view, failed map[string]error) (wait bool, coming int64) {
 	gs.recognizeMembers(s, v)
 	gs.noteUnseen(s, v)
@@ -47,8 +47,7 @@ func (gs *scaler) matchMembers(ctx context.Context, s *groupState, v *view, fail
 	return wait, coming
 }
 
-// recognizeMembers tells those claims of their members whose tag a member bears, as EC2 says or as this process has
-// written it.
+// recognizeMembers assigns members to claims by their tags, as described by EC2 or written by this process.
 func (gs *scaler) recognizeMembers(s *groupState, v *view) {
 	there := map[string]bool{}
 	for _, m := range v.members {
@@ -84,9 +83,9 @@ type pairing struct {
 	a *openClaim
 }
 
-// pairMembers pairs members that are nobody's with open claims: each, the oldest first, with the oldest claim that
-// allows what it is, or with the oldest of all where none does. A member that was there before this process is only
-// for a claim that is older still. For wait and coming see matchMembers.
+// pairMembers pairs members without a claim with open claims: the oldest member with the oldest claim that allows it, or
+// with the oldest of all if none does. A member from before this process is used only for an older claim. For wait and
+// coming see matchMembers.
 func pairMembers(s *groupState, v *view) (pairs []pairing, wait bool, coming int64) {
 	open := s.openClaims()
 	s.mu.Lock()
@@ -190,8 +189,8 @@ func (gs *scaler) noteLate(ctx context.Context, s *groupState, v *view) error {
 // does not describe then has ended without its group's having noticed.
 const unseenLimit = 5 * time.Minute
 
-// noteUnseen notes since when EC2 has not described members of a group, if its instances were read. One that it has not described for unseenLimit is lost: no
-// claim waits for it any longer, and the log says so.
+// noteUnseen records since when EC2 has not described members of a group, if its instances were read. A member that was
+// not described for unseenLimit counts as lost: no claim waits for it any more, and it is logged.
 func (gs *scaler) noteUnseen(s *groupState, v *view) {
 	if !v.read {
 		return
@@ -214,8 +213,8 @@ func (gs *scaler) noteUnseen(s *groupState, v *view) {
 	s.unseen = now
 }
 
-// undescribed returns a member that has come since the group was first looked at, is no claim's as far as is known, and that EC2 does not describe yet; empty:
-// there is none. One that is lost is not waited for. v has the instances.
+// undescribed returns a member that was launched after the group was first read, has no known claim, and is not
+// described by EC2 yet; empty: there is none. Lost members are ignored. v has the instances.
 func (s *groupState) undescribed(v *view) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,7 +226,7 @@ func (s *groupState) undescribed(v *view) string {
 	return ""
 }
 
-// lateSince returns when it was seen that a member had come for a claim that was given up before; zero: it has not.
+// lateSince returns when it was found that a member had been launched for a claim that was given up; zero: it was not.
 func (gs *scaler) lateSince(m *instances.Instance) time.Time {
 	gs.registry.mu.Lock()
 	s := gs.registry.states[m.AutoScalingGroup]
@@ -240,8 +239,8 @@ func (gs *scaler) lateSince(m *instances.Instance) time.Time {
 	return s.late[m.ID]
 }
 
-// adoptMember makes the member with an instance id the claim's, for whom a claim was made because it was nobody's.
-// NotFound when it has become another claim's, or is in no group any more.
+// adoptMember assigns the member with an instance ID to the claim that was created to adopt it. It returns NotFound if
+// the member has another claim, or is no longer in a group.
 func (gs *scaler) adoptMember(ctx context.Context, req cloud.LaunchRequest, id string) (*instances.Instance, error) {
 	read := func() (*instances.Instance, error) {
 		res, err := gs.aws.EC2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{id}})

@@ -20,8 +20,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// offeringsOf is what the groups of a class have to offer to a pool, and the groups. As long as nothing has changed
-// it is the same set. pool may be nil: taints are not looked at then. NotReady where no group can be used.
+// offeringsOf returns the offerings of a class's groups for a pool, and the groups. While nothing changes, it returns
+// the same set. If pool is nil, taints are ignored. It returns NotReady if no group can be used.
 func (p *Provider) offeringsOf(ctx context.Context, pool *model.NodePool, c *nodeClass) (*offering.Set, *selectedGroups, error) {
 	const op = "offerings"
 	ch, err := p.selectGroups(ctx, c)
@@ -98,7 +98,7 @@ func untoleratedTaint(a *group, pool *model.NodePool) string {
 	return ""
 }
 
-// taintSource says where the taints of a group's nodes are told.
+// taintSource returns where the taints of a group's nodes are defined.
 func taintSource(a *group) string {
 	if a.managed != nil && len(a.managed.taints) > 0 {
 		return "tag " + dovetailv1alpha1.TagNodeTemplateTaint + "…, or EKS managed node group " + a.managed.name
@@ -106,9 +106,9 @@ func taintSource(a *group) string {
 	return "tag " + dovetailv1alpha1.TagNodeTemplateTaint + "…"
 }
 
-// addOfferings adds a group's types to a set. Which of its types a mixed group launches is its own to decide, and so
-// nothing can be planned on more than all of them have: each is offered as large as the least of them in each
-// dimension. A machine that has come counts as what it is.
+// addOfferings adds the types of a group to a set. A mixed group chooses among its types itself, so plans may only
+// assume what all of them have: each type is offered with the minimum over all types in each dimension. An existing
+// machine counts with its own size.
 func (p *Provider) addOfferings(cat *catalogue.Catalogue, a *group, out *offering.Set) {
 	var list []*offering.Type
 	for _, name := range a.instanceTypes {

@@ -13,7 +13,7 @@ const (
 	pollMost  = 5 * time.Second
 )
 
-// pollNow has a group with open claims be read the next time that one of them asks.
+// pollNow makes the next request of an open claim read the group again.
 func (s *groupState) pollNow() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -22,7 +22,7 @@ func (s *groupState) pollNow() {
 	}
 }
 
-// isPolled reports whether a claim waits for a machine that the group was asked for, and the group need not be read again yet.
+// isPolled reports whether a claim waits for a requested machine, and the group need not be read again yet.
 func (s *groupState) isPolled(uid string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

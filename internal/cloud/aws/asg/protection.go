@@ -71,8 +71,8 @@ func (gs *scaler) removeProtection(ctx context.Context, s *groupState, ids []str
 	return gs.tagProtected(ctx, ids, "")
 }
 
-// protectionLimit is how long after it was written down a protection was certainly forgotten: whoever was at it has
-// ended by then, and clocks may differ.
+// protectionLimit is the age at which a temporary protection was certainly left behind: the caller that set it has
+// ended, and clocks may differ.
 const protectionLimit = awsapi.BatchTimeout + clockSlack
 
 // removeStaleProtection takes back protections that a process which died, or could not, has left behind. Failures are
@@ -99,7 +99,7 @@ func (gs *scaler) removeStaleProtection(ctx context.Context, l *instances.List) 
 	}
 }
 
-// setProtection has members of a group be protected from scale-in, or not any more.
+// setProtection enables or disables scale-in protection of members.
 func (gs *scaler) setProtection(ctx context.Context, name string, ids []string, on bool) error {
 	for some := range slices.Chunk(ids, 50) {
 		_, err := gs.aws.AutoScaling.SetInstanceProtection(ctx, &autoscaling.SetInstanceProtectionInput{AutoScalingGroupName: &name, InstanceIds: some, ProtectedFromScaleIn: &on})

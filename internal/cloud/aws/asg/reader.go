@@ -27,19 +27,19 @@ import (
 // readWindow is how long a call about a group waits for others about other groups, to be one call with them.
 const readWindow = 5 * time.Millisecond
 
-// groupAnswer is what AWS says of one group; group is nil if there is none of its name.
+// groupAnswer is AWS's description of one group; group is nil if none has its name.
 type groupAnswer struct {
 	group *group
 	err   error
 }
 
-// membersAnswer is what EC2 says of the instances of one group.
+// membersAnswer is EC2's description of the instances of one group.
 type membersAnswer struct {
 	instances []instances.Instance
 	err       error
 }
 
-// newReader makes a reader that has asked for nothing yet.
+// newReader returns a reader without cached data.
 func newReader(a *awsapi.Account, index *instances.Index, registry *Registry) *reader {
 	r := &reader{
 		aws:           a,
@@ -69,8 +69,7 @@ func newReader(a *awsapi.Account, index *instances.Index, registry *Registry) *r
 	return r
 }
 
-// describeGroups asks for groups, for their EKS managed node groups, and for their launch templates and what those
-// mean.
+// describeGroups reads groups, their EKS managed node groups, and their launch templates.
 func (r *reader) describeGroups(ctx context.Context, in *autoscaling.DescribeAutoScalingGroupsInput) ([]*group, error) {
 	var out []*group
 	for {
@@ -96,8 +95,8 @@ func (r *reader) describeGroups(ctx context.Context, in *autoscaling.DescribeAut
 	}
 }
 
-// describeGroup asks for one group, now, without its launch template; nil: there is none of the name. What is asked for about several groups at
-// once is one call.
+// describeGroup reads one group without its launch template and without a cache; nil: no group has the name. Concurrent
+// calls share one request.
 func (r *reader) describeGroup(ctx context.Context, name string) (*group, error) {
 	out, ok := r.groups.Ask(ctx, []string{name})
 	if !ok {
@@ -106,7 +105,7 @@ func (r *reader) describeGroup(ctx context.Context, name string) (*group, error)
 	return out[0].group, out[0].err
 }
 
-// describeNamed asks for the groups of these names with one call, of several pages if need be.
+// describeNamed reads the groups with these names in one call, with pagination.
 func (r *reader) describeNamed(ctx context.Context, names []string) []groupAnswer {
 	found := map[string]*astypes.AutoScalingGroup{}
 	pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(r.aws.AutoScaling, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: names, MaxRecords: sdk.Int32(groupsPerCall)})
@@ -146,7 +145,7 @@ func (r *reader) memberIDs(ctx context.Context, name string) (map[string]bool, e
 	})
 }
 
-// describeMembers asks EC2 for the instances of a group, now. What is asked for about several groups at once is one call.
+// describeMembers reads the instances of a group from EC2, without a cache. Concurrent calls share one request.
 func (r *reader) describeMembers(ctx context.Context, group string) ([]instances.Instance, error) {
 	out, ok := r.members.Ask(ctx, []string{group})
 	if !ok {
@@ -155,9 +154,9 @@ func (r *reader) describeMembers(ctx context.Context, group string) ([]instances
 	return out[0].instances, out[0].err
 }
 
-// resolveTemplate reads a group's launch template, and from it what the group itself does not say: instance types and
-// capacity types. What a person has to mend is the group's problem; an error is one of a call that may work the next
-// time.
+// resolveTemplate reads the launch template of a group, and from it the instance types and capacity types that the group
+// does not set. Problems that a user must correct are problems of the group; an error is an error of a call that may
+// succeed later.
 func (r *reader) resolveTemplate(ctx context.Context, g *group) error {
 	data, problem, err := r.readTemplate(ctx, g.template)
 	if g.problem = problem; err != nil || problem != "" {
@@ -203,7 +202,7 @@ func (r *reader) resolveTemplate(ctx context.Context, g *group) error {
 	return nil
 }
 
-// readTemplate reads a launch template; problem is what a person has to mend, and then there is none.
+// readTemplate reads a launch template. problem is what a user must correct; then there is no template.
 func (r *reader) readTemplate(ctx context.Context, ref templateRef) (data *types.ResponseLaunchTemplateData, problem string, err error) {
 	type key struct{ id, version string }
 	data, err = r.templates.Get(ctx, fmt.Sprint(key{cmp.Or(ref.id, ref.name), ref.version}), func(ctx context.Context) (*types.ResponseLaunchTemplateData, error) {

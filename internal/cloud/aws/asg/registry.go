@@ -36,8 +36,8 @@ type choice struct {
 	at      time.Time // when the class was last seen to choose it
 }
 
-// choiceLasts is how long a class is taken to choose a group after it was last seen to: offerings are asked for more
-// often, and a class that was deleted is not told of.
+// choiceLasts is how long a class counts as selecting a group after its last use. Offerings are requested more often,
+// and the deletion of a class is not reported.
 const choiceLasts = 3 * time.Minute
 
 // NewRegistry returns an empty Registry.
@@ -52,7 +52,7 @@ func (g *Registry) noteSelected(a *group, class string) {
 	g.maxSizes[a.name], g.classes[a.name], g.tags[a.name] = a.max, class, a.tags
 }
 
-// tagsOf are the tags of a group that a class has chosen, as it was described last. They must not be changed.
+// tagsOf returns the tags of a group that a class has selected, as last read. Read-only.
 func (g *Registry) tagsOf(name string) map[string]string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,7 +126,7 @@ func (g *Registry) noteClosed(uid string) {
 	delete(g.groupByClaim, uid)
 }
 
-// maxSizeOf is how many machines a group may have: as many as was described, or fewer where its class says so.
+// maxSizeOf returns the maximum size of a group: the described one, or a lower one set by its class.
 func (g *Registry) maxSizeOf(name string, described int64) int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -152,8 +152,8 @@ func (g *Registry) noteCall(name, call string, err error) {
 	}
 }
 
-// denialsOf are the calls about a group that were not permitted when they were last tried, each as a sentence that says
-// what to allow; in order of the calls.
+// denialsOf returns the denied calls about a group, each as a sentence with the missing permission, in the order of the
+// calls.
 func (g *Registry) denialsOf(name string) (out []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

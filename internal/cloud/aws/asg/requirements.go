@@ -17,8 +17,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
-// addRequirements notes what the types must have that a group may launch. Auto Scaling, launch templates and the call
-// that names those types have a structure each for it, with the same fields: said is one of the first two.
+// addRequirements records the attribute-based instance type requirements of a group. Auto Scaling, launch templates and
+// the call that lists matching types have different structs with the same fields: said is one of the first two.
 func (g *group) addRequirements(said any) {
 	var a types.InstanceRequirementsRequest
 	raw, err := json.Marshal(said)

@@ -26,7 +26,7 @@ const (
 	maxReconcileClaims = 500
 )
 
-// clockSlack is by how much this machine's clock and AWS's may differ, where nothing but times tells.
+// clockSlack is the maximum difference between the local clock and AWS's when times are compared.
 const clockSlack = 30 * time.Second
 
 // activitySlack is by how much a scaling activity may seem to begin before the change that caused it.
@@ -35,7 +35,7 @@ const activitySlack = 2 * time.Second
 // activityCheckAfter is how long a claim has waited for a member before failed scaling activities are looked for.
 const activityCheckAfter = 250 * time.Millisecond
 
-// stateOf is what this process knows of a group, made when the group is first met.
+// stateOf returns the state of a group in this process, created on first use.
 func (gs *scaler) stateOf(name string) *groupState {
 	gs.registry.mu.Lock()
 	defer gs.registry.mu.Unlock()
@@ -182,8 +182,8 @@ func (gs *scaler) setDesiredCapacity(ctx context.Context, s *groupState, n int64
 	return err
 }
 
-// lastFailedActivity is the last scaling activity of a group that failed since the group was asked for members that
-// have not come; nil: there is none, or activities may not be asked for.
+// lastFailedActivity returns the last failed scaling activity of a group since the request for the missing members; nil:
+// there is none, or activities may not be read.
 func (gs *scaler) lastFailedActivity(ctx context.Context, name string, open []*openClaim) (*astypes.Activity, error) {
 	res, err := gs.aws.AutoScaling.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{AutoScalingGroupName: &name, MaxRecords: sdk.Int32(20)})
 	gs.registry.noteCall(name, "autoscaling:DescribeScalingActivities", err)
@@ -207,8 +207,8 @@ func (gs *scaler) lastFailedActivity(ctx context.Context, name string, open []*o
 	return nil, nil
 }
 
-// launchFailureOutcome is the outcome for a claim that a group could not launch a member for: NotReady where the
-// message names what a person has to mend, and else no capacity.
+// launchFailureOutcome returns the outcome for a claim whose member could not be launched: NotReady if the message names
+// something that a user must correct, otherwise no capacity.
 func launchFailureOutcome(group string, a *openClaim, message string) claimOutcome {
 	low := strings.ToLower(message)
 	for _, word := range []string{"launch template", "not authorized", "unauthorized", "security group", "invalid", "key pair", "ami ", "instance profile", "does not exist"} {

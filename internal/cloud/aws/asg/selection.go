@@ -85,8 +85,8 @@ func boundsOf(t *dovetailv1alpha1.NodeGroupSelectorTerm, g *group) (least, most 
 	return least, most
 }
 
-// describeTerm asks for the groups that a class's selector term chooses, by the index of the term. Where there is none,
-// what a person has to mend is a problem of out.
+// describeTerm reads the groups that a selector term of a class selects, by the index of the term. If there is none, out
+// gets a problem that a user must correct.
 func (p *Provider) describeTerm(ctx context.Context, out *selectedGroups, index int) (description, error) {
 	t := &out.spec.SelectorTerms[index]
 	field := fmt.Sprintf("spec.selectorTerms[%d]", index)
@@ -120,7 +120,7 @@ func (p *Provider) describeTerm(ctx context.Context, out *selectedGroups, index 
 	return d, nil
 }
 
-// addProblem notes what a person has to mend; of several under one condition all are told.
+// addProblem adds a problem that a user must correct. All problems of a condition are reported.
 func (c *selectedGroups) addProblem(condition, reason, message string) {
 	if have, ok := c.problems[condition]; ok {
 		message = have.Message + "; " + message

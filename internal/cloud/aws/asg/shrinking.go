@@ -81,8 +81,8 @@ func (gs *scaler) trimExcess(ctx context.Context) {
 	}
 }
 
-// trimGroupExcess lowers a group's desired capacity to its members and open claims, not below its minimum and least.
-// It does nothing while an instance refresh, or EKS, has members go and come.
+// trimGroupExcess lowers the desired capacity of a group to its members plus open claims, but not below its minimum and
+// least. It does nothing while an instance refresh or EKS replaces members.
 func (gs *scaler) trimGroupExcess(ctx context.Context, s *groupState, least int64) error {
 	v, err := gs.readGroupView(ctx, s.name)
 	if err != nil || v.group == nil || v.problem != "" {

@@ -21,7 +21,7 @@ func (s *groupState) desiredCapacity(g *group, described time.Time) int64 {
 	return g.desired
 }
 
-// noteDesired notes what a group's desired capacity was left at, or seen to be, and when.
+// noteDesired records the desired capacity of a group after a write or read, with its time.
 func (s *groupState) noteDesired(desired int64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s *groupState) closeClaim(registry *Registry, a *openClaim, with claimOutc
 	registry.keepOutcome(a.uid, with)
 }
 
-// noteInitialMembers remembers which members a group had when it was first looked at.
+// noteInitialMembers records the members of a group when it was first read.
 func (s *groupState) noteInitialMembers(g *group, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -71,8 +71,8 @@ func (c *selectedGroups) checkPriorities() {
 	}
 }
 
-// groupStatus is what a class's status says of one of its groups. What a person has to mend in the group, or should
-// know of it, becomes a problem of the class.
+// groupStatus returns the status entry of one group of a class. Problems of the group that a user must correct or should
+// know become problems of the class.
 func (p *Provider) groupStatus(ctx context.Context, cat *catalogue.Catalogue, ch *selectedGroups, a *group) (dovetailv1alpha1.NodeGroupStatus, error) {
 	wrong := a.problem
 	known := 0
@@ -122,7 +122,7 @@ func (p *Provider) groupStatus(ctx context.Context, cat *catalogue.Catalogue, ch
 	return out, nil
 }
 
-// classStatus is the status of a class, usable of whose groups machines can be had from: its conditions.
+// classStatus returns the conditions of a class with usable groups that can launch machines.
 func (c *selectedGroups) classStatus(usable int) cloud.ClassStatus {
 	out := cloud.ClassStatus{Conditions: map[string]model.Condition{}}
 	var unready []string

@@ -16,8 +16,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// placeholders are the machines that groups were asked for and that have not come, each a placeholder that bears its
-// claim.
+// placeholders returns the requested machines that do not exist yet, each as a placeholder with its claim.
 func (gs *scaler) placeholders() []model.Instance {
 	var out []model.Instance
 	for _, name := range gs.registry.GroupNames() {
@@ -28,7 +27,8 @@ func (gs *scaler) placeholders() []model.Instance {
 	return out
 }
 
-// cancelClaim gives up the machine that a claim has asked a group for. NotFound when it has asked for none, or has it by now.
+// cancelClaim cancels the launch of a claim's machine. It returns NotFound if the claim has requested none, or has it
+// already.
 func (gs *scaler) cancelClaim(ctx context.Context, uid string) error {
 	gs.registry.mu.Lock()
 	name := gs.registry.groupByClaim[uid]

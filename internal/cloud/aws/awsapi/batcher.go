@@ -69,8 +69,8 @@ func (b *Batcher[K, V]) Ask(ctx context.Context, keys []K) ([]V, bool) {
 // BatchTimeout is the timeout of a batch's call, independent of its callers.
 const BatchTimeout = time.Minute
 
-// runBatch waits for the window, takes no further key in, calls, and wakes those who wait. It does not end with the
-// context of whoever asked first.
+// runBatch waits for the window, closes the batch, makes the call, and wakes all waiting callers. It does not end with
+// the context of the first caller.
 func (b *Batcher[K, V]) runBatch(ctx context.Context, mine *batch[K, V]) {
 	ctx, cancel := context.WithTimeout(ctx, BatchTimeout)
 	defer cancel()

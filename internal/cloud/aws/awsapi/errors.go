@@ -123,7 +123,7 @@ func ClassifyError(ctx context.Context, op, object string, err error) error {
 	return out
 }
 
-// retryDelay is the pause that a throttled answer asks for, DefaultThrottleDelay when it does not say.
+// retryDelay returns the delay requested by a throttled response, DefaultThrottleDelay if it has none.
 func retryDelay(err error) time.Duration {
 	var res *smithyhttp.ResponseError
 	if errors.As(err, &res) && res.HTTPResponse() != nil {

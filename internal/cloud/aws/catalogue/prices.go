@@ -141,7 +141,7 @@ func (s *Store) addOnDemandPrices(ctx context.Context, prices map[string]int64, 
 	return nil
 }
 
-// fetchSpotPrices are the latest spot prices of Linux machines by "type/zone", in micro-dollars an hour.
+// fetchSpotPrices returns the latest spot prices of Linux machines by "type/zone", in micro-dollars per hour.
 func (s *Store) fetchSpotPrices(ctx context.Context) (map[string]int64, error) {
 	out := map[string]int64{}
 	at := map[string]time.Time{}
@@ -163,7 +163,7 @@ func (s *Store) fetchSpotPrices(ctx context.Context) (map[string]int64, error) {
 	return out, nil
 }
 
-// mostPriceMicro is more than any machine costs an hour.
+// mostPriceMicro is more than the price of any machine, in micro-dollars per hour.
 const mostPriceMicro = 1_000_000 * 1_000_000
 
 // parsePriceMicro reads a price in dollars as micro-dollars, at least 1; 0 for a text that is no price above zero and up
@@ -176,12 +176,12 @@ func parsePriceMicro(s string) int64 {
 	return max(1, int64(math.Round(f*1e6)))
 }
 
-// maxPageAttempts is how often a page of types or prices is asked for. There are dozens of pages: one throttled call
-// must not be the end of all that came before it.
+// maxPageAttempts is the maximum number of attempts per page of types or prices. There are dozens of pages, and one
+// throttled call must not discard all earlier ones.
 const maxPageAttempts = 5
 
-// nextPageWithRetry fetches a page, and again when that was throttled or no reply came. It only reads, and the only
-// ones who wait for it have no catalogue yet.
+// nextPageWithRetry fetches a page, and retries if it was throttled or had no response. It only reads, and its only
+// waiting callers have no catalogue yet.
 func nextPageWithRetry[T, O any](ctx context.Context, clock cloud.Clock, next func(context.Context, ...func(*O)) (*T, error)) (*T, error) {
 	for try := 1; ; try++ {
 		page, err := next(ctx)

@@ -43,8 +43,8 @@ func (p *Provider) Launch(ctx context.Context, req cloud.LaunchRequest) cloud.La
 	return p.launch(ctx, c, req, l)
 }
 
-// launch answers with what was bought for a claim before, or else makes requests until one is answered with a
-// machine, no option is left, or an error tells to try later.
+// launch returns the earlier launch of a claim. Otherwise it makes requests until one returns a machine, no option is
+// left, or an error requires a retry.
 func (p *Provider) launch(ctx context.Context, c *nodeclass.Class, req cloud.LaunchRequest, l *claimLaunch) cloud.LaunchResult {
 	const op = "launch"
 	fail := func(err error) cloud.LaunchResult {
@@ -145,8 +145,8 @@ func (p *Provider) prepareRequest(r *nodeclass.Resolved, o *offering.Set, req cl
 	return nil
 }
 
-// nextOptions are the options to try now: of the first capacity type that has some which are not known to be
-// unavailable, see withoutBareMetal; none: all are.
+// nextOptions returns the options to try now: those of the first capacity type with options that are not known to be
+// unavailable, see withoutBareMetal; nil: all are unavailable.
 func (p *Provider) nextOptions(l *claimLaunch, req *cloud.LaunchRequest) []offering.Option {
 	for _, step := range splitByCapacityType(l.Options) {
 		left := slices.DeleteFunc(slices.Clone(step), func(c offering.Option) bool {
@@ -159,8 +159,8 @@ func (p *Provider) nextOptions(l *claimLaunch, req *cloud.LaunchRequest) []offer
 	return nil
 }
 
-// quotaLimitedOfferings are the offerings of a class for which a quota of the account is known to be too small,
-// whatever was asked for: nobody need ask for them now.
+// quotaLimitedOfferings returns the offerings of a class that cannot be launched because of a known exhausted quota, for
+// any request.
 func (p *Provider) quotaLimitedOfferings(o *offering.Set) []cloud.OfferingKey {
 	if p.quotas.IsEmpty() {
 		return nil
@@ -195,7 +195,7 @@ func (p *Provider) reachedQuotas(options []offering.Option) error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// answerExisting answers for a machine that was bought for a claim earlier, by this process or another.
+// answerExisting returns the result for a machine launched for a claim earlier, by this process or another.
 func (p *Provider) answerExisting(ctx context.Context, r *nodeclass.Resolved, req cloud.LaunchRequest, l *claimLaunch, m *instances.Instance) cloud.LaunchResult {
 	if m.Gone {
 		return launch.Ended(req, m.ID)

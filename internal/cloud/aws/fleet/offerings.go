@@ -34,7 +34,7 @@ const (
 	tenancyDedicated = string(types.TenancyDedicated)
 )
 
-// placementRules are what requirements say of where in EC2 a machine stands.
+// placementRules are the requirements on the placement of machines in EC2.
 type placementRules struct {
 	tenancy   string
 	partition string // number of a partition of the class's placement group; empty: none is asked for
@@ -60,8 +60,8 @@ func placementRulesOf(rs model.Requirements, r *nodeclass.Resolved) placementRul
 	return out
 }
 
-// offeringsOf is what a class that is ready has to offer under these requirements' rules of placement. As long as
-// nothing has changed it is the same set.
+// offeringsOf returns the offerings of a ready class with the placement rules of these requirements. While nothing
+// changes, it returns the same set.
 func (p *Provider) offeringsOf(ctx context.Context, r *nodeclass.Resolved, rs model.Requirements) (*offering.Set, error) {
 	cat, err := p.catalogue.Load(ctx, false)
 	if err != nil {
@@ -167,7 +167,7 @@ func (p *Provider) buildType(r *nodeclass.Resolved, cat *catalogue.Catalogue, t 
 // labelWindowsBuild is the label by which Kubernetes tells the versions of Windows apart.
 const labelWindowsBuild = "node.kubernetes.io/windows-build"
 
-// partitionsOf are the numbers of the partitions of a class's placement group; none where it has no partitions.
+// partitionsOf returns the partition numbers of a class's placement group; nil if it has no partitions.
 func partitionsOf(r *nodeclass.Resolved) []string {
 	if r.Placement == nil || r.Placement.Strategy != types.PlacementStrategyPartition {
 		return nil
@@ -179,7 +179,7 @@ func partitionsOf(r *nodeclass.Resolved) []string {
 	return out
 }
 
-// claimLaunch is what is remembered of a claim's launch through CreateFleet.
+// claimLaunch is the state of a claim's launch with CreateFleet.
 type claimLaunch struct {
 	launch.Claim
 	attempt           int       // tokens before this one are used up

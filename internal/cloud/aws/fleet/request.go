@@ -73,7 +73,7 @@ func withoutBareMetal(list []offering.Option, requirements model.Requirements) [
 	return list
 }
 
-// request is a CreateFleet request, and what it needs and would take.
+// request is a CreateFleet request, with the resources that it needs and uses.
 type request struct {
 	input     *ec2.CreateFleetInput
 	templates []*launchTemplate
@@ -180,8 +180,8 @@ func reservationKindOf(capacityType string, labels model.Labels) reservationKind
 	return plainReservation
 }
 
-// newFleetInput is a CreateFleet request for one machine of a capacity type, without the launch templates to choose
-// from. kind is that of the reservation which the machine comes from.
+// newFleetInput returns a CreateFleet request for one machine of a capacity type, without launch templates. kind is the
+// kind of the reservation used.
 func newFleetInput(r *nodeclass.Resolved, cluster string, req cloud.LaunchRequest, capacityType string, kind reservationKind, token string) *ec2.CreateFleetInput {
 	tags := r.ResourceTags(cluster, req.Pool)
 	mine := append(slices.Clone(tags), types.Tag{Key: sdk.String(awsv1.TagNodeClaim), Value: &req.ClaimName}, types.Tag{Key: sdk.String(awsv1.TagClaimUID), Value: &req.ClaimUID})
@@ -224,8 +224,8 @@ func newFleetInput(r *nodeclass.Resolved, cluster string, req cloud.LaunchReques
 	return in
 }
 
-// recordTaken counts what a bought option takes of its subnet and reservation, so that the next request looks
-// elsewhere.
+// recordTaken subtracts what a launched option uses of its subnet and reservation, so that the next request considers
+// it.
 func (p *request) recordTaken(c offering.Option, r *nodeclass.Resolved) {
 	if s := p.subnets[c.Offering.Zone]; s != nil {
 		s.Take(1 + c.MaxPods)
@@ -243,8 +243,7 @@ func (b *request) capacityType() string {
 	return ""
 }
 
-// errorTarget is the instance type and the zone that an error of CreateFleet is about, each empty where it does not
-// say.
+// errorTarget returns the instance type and the zone of a CreateFleet error, each empty if unknown.
 func (b *request) errorTarget(e *types.CreateFleetError) (name, zone string) {
 	a := e.LaunchTemplateAndOverrides
 	if a == nil || a.Overrides == nil {

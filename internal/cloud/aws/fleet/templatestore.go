@@ -17,8 +17,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/nodeclass"
 )
 
-// templatePrefix begins the names of our launch templates. It is not Karpenter's: whoever moves from it has both, and
-// each deletes its own.
+// templatePrefix is the name prefix of Dovetail's launch templates. It differs from Karpenter's, because during a
+// migration both exist, and each deletes its own.
 const templatePrefix = "dovetail.sh/"
 
 // templateStore makes launch templates in the account, and deletes those that are not needed any more.
@@ -27,7 +27,7 @@ type templateStore struct {
 	made *awsapi.Cache[struct{}] // by name: what is known to be there
 }
 
-// newTemplateStore makes a store that knows of no template.
+// newTemplateStore returns an empty store.
 func newTemplateStore(a *awsapi.Account) *templateStore {
 	return &templateStore{aws: a, made: awsapi.NewCache[struct{}](a.Clock, time.Hour)}
 }
@@ -105,21 +105,21 @@ func (s *templateStore) deleteOfClass(ctx context.Context, c *nodeclass.Class) e
 	return failure
 }
 
-// forget has templates made anew the next time they are needed.
+// forget makes the store create templates again when they are needed next.
 func (s *templateStore) forget(list []*launchTemplate) {
 	for _, t := range list {
 		s.made.Forget(t.name)
 	}
 }
 
-// launchTemplate is a launch template. Its name is made of what is in it.
+// launchTemplate is a launch template. Its name is derived from its contents.
 type launchTemplate struct {
 	name string
 	data *types.RequestLaunchTemplateData
 	tags []types.Tag
 }
 
-// templateVariant is in what the launch templates of one class and claim differ, beside the user data.
+// templateVariant are the properties in which launch templates of one class and claim differ, in addition to user data.
 type templateVariant struct {
 	imageID          string
 	efaInterfaces    int64

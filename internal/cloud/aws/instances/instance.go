@@ -22,7 +22,7 @@ import (
 // recommended retry period, shortened.
 const ListDelay = 10 * time.Second
 
-// tagGroup is the tag by which AWS says of which Auto Scaling group an instance is a member.
+// tagGroup is the AWS tag with the Auto Scaling group of an instance.
 const tagGroup = "aws:autoscaling:groupName"
 
 // tagName is the tag that EC2's console shows as an instance's name.

@@ -12,8 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 )
 
-// spotNotice is how long before it goes the end of a spot machine is told, and of one in a reservation where nothing
-// else is said.
+// spotNotice is the notice period of spot interruptions, and the default for machines in a reservation.
 const spotNotice = 2 * time.Minute
 
 // event is what EventBridge puts into the queue.

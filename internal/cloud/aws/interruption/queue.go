@@ -110,7 +110,7 @@ func (q *Queue) handleMessages(ctx context.Context, queue *string, messages []sq
 	}
 }
 
-// handleMessage hands on what a message tells, and reports whether the message is done with.
+// handleMessage handles the events of a message, and reports whether the message can be deleted.
 func (q *Queue) handleMessage(ctx context.Context, body string, handle func(context.Context, cloud.Interruption) error) bool {
 	n, err := readEvent(body)
 	if err != nil {

@@ -94,7 +94,7 @@ func (s *StatusChecks) find(ctx context.Context) (map[checkNotice]time.Time, err
 	return out, nil
 }
 
-// readStatus adds to out what is wrong with one instance. A check that has just begun to fail may pass again.
+// readStatus adds the problems of one instance to out. A check that has just begun to fail may still recover.
 func readStatus(out map[checkNotice]time.Time, in *types.InstanceStatus, now time.Time) {
 	id := awsapi.Deref(in.InstanceId)
 	for _, c := range []struct {
@@ -119,7 +119,7 @@ func readStatus(out map[checkNotice]time.Time, in *types.InstanceStatus, now tim
 	}
 }
 
-// tell hands on what was not told before, and forgets what is not so any more.
+// tell passes new events to handle, and removes those that no longer apply.
 func (s *StatusChecks) tell(ctx context.Context, found map[checkNotice]time.Time, handle func(context.Context, cloud.Interruption) error) {
 	for n := range s.told {
 		if _, still := found[n]; !still {

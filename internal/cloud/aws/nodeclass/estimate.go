@@ -58,7 +58,8 @@ func (cr *Resolver) Estimate(ctx context.Context, c *Class, status *awsv1.EC2Nod
 	return r, unknown, nil
 }
 
-// estimateSubnets returns a subnet without limits in each zone that the status names, in all zones of the catalog where it names none.
+// estimateSubnets returns a subnet without limits in each zone of the status, in all zones of the catalog if the status
+// has none.
 func estimateSubnets(status *awsv1.EC2NodeClassStatus, cat *catalogue.Catalogue) (out []*Subnet) {
 	add := func(zone, id string) {
 		if !slices.ContainsFunc(out, func(s *Subnet) bool { return s.Zone == zone }) {

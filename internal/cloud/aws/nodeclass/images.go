@@ -165,7 +165,7 @@ func (cr *Resolver) readImage(in *types.Image) (Image, bool) {
 	return im, true
 }
 
-// findAliasImages are the images of an alias, as far as they are published.
+// findAliasImages returns the published images of an alias.
 func (cr *Resolver) findAliasImages(ctx context.Context, family, version, kubernetes string) ([]Image, error) {
 	var names []string
 	list := aliasImages(family, version, kubernetes)

@@ -237,7 +237,7 @@ func (x expression) path() string {
 	return "spec.kubelet." + x.field + "." + x.key
 }
 
-// quoted is the expression as a message shows it: its beginning, where it is long.
+// quoted returns the expression for a message, truncated if it is long.
 func (x expression) quoted() string {
 	const shown = 200
 	if runes := []rune(x.text); len(runes) > shown {

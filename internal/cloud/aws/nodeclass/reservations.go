@@ -19,7 +19,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud/aws/awsapi"
 )
 
-// blockExpiryMargin is how long before its end a capacity block is no longer bought from.
+// blockExpiryMargin is how long before its end a capacity block is no longer used for launches.
 const blockExpiryMargin = 40 * time.Minute
 
 // ActiveReservations returns the active reservations selected by the terms, by ID, at most one minute old. No

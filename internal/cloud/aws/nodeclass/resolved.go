@@ -44,7 +44,7 @@ func (r *Resolved) ReadyError(op string) error {
 	return nil
 }
 
-// conditionOrder is the order in which problems are told: causes before what follows from them.
+// conditionOrder is the order in which problems are reported: causes before consequences.
 var conditionOrder = []string{
 	awsv1.ConditionSubnetsReady, awsv1.ConditionSecurityGroupsReady, awsv1.ConditionAMIsReady, awsv1.ConditionInstanceProfileReady,
 	awsv1.ConditionCapacityReservationsReady, awsv1.ConditionPlacementGroupReady, awsv1.ConditionValidationSucceeded,
@@ -91,8 +91,8 @@ type Cluster struct {
 // dnsHost is which address of the Services' range EKS gives to the cluster's DNS service, in IPv4 and IPv6 alike.
 const dnsHost = 10
 
-// dnsAddress is the address that EKS gives to the cluster's DNS service in a range of Services; empty where the range
-// can't be read.
+// dnsAddress returns the address that EKS assigns to the cluster DNS service in a range of Services; empty if the range
+// is invalid.
 func dnsAddress(cidr string) string {
 	prefix, err := netip.ParsePrefix(cidr)
 	if err != nil {

@@ -124,7 +124,7 @@ func (cr *Resolver) Resolve(ctx context.Context, c *Class) (*Resolved, error) {
 	return r, nil
 }
 
-// findCluster is what the configuration says of the cluster, and for the rest what EKS does.
+// findCluster returns the cluster data of the configuration, and missing data from EKS.
 func (cr *Resolver) findCluster(ctx context.Context) (Cluster, error) {
 	f := Cluster{Endpoint: cr.aws.Config.ClusterEndpoint, CABundle: cr.aws.Config.ClusterCABundle, Version: cr.aws.Config.KubernetesVersion}
 	res, err := cr.aws.EKS.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: sdk.String(cr.aws.Config.ClusterName)})

@@ -29,7 +29,7 @@ func (r *Resolved) Supports(t *catalogue.TypeInfo) bool {
 	return r.EFAInterfaces() <= t.ExtendedResources[catalogue.ResourceEFA] && hasInterfaces(spec.NetworkInterfaces, t)
 }
 
-// hasInterfaces reports whether a type has the network cards, and on them the interfaces, that a class asks for.
+// hasInterfaces reports whether a type has the network cards and interfaces that a class configures.
 func hasInterfaces(list []*awsv1.NetworkInterface, t *catalogue.TypeInfo) bool {
 	if len(t.CardInterfaces) == 0 {
 		return true

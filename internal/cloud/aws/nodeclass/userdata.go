@@ -154,13 +154,13 @@ func formatTaint(t model.Taint) string {
 	return t.Key + "=" + t.Value + ":" + string(t.Effect)
 }
 
-// flagKubeletFields are the fields of spec.kubelet that every image family can be told.
+// flagKubeletFields are the fields of spec.kubelet that every AMI family supports.
 var flagKubeletFields = []string{
 	"clusterDNS", "maxPods", "podsPerCore", "systemReserved", "kubeReserved", "evictionHard", "evictionSoft", "evictionSoftGracePeriod",
 	"evictionMaxPodGracePeriod", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "cpuCFSQuota",
 }
 
-// unsupportedKubeletFields are the fields of spec.kubelet that the class's image family can't be told, sorted.
+// unsupportedKubeletFields returns the fields of spec.kubelet that the AMI family of the class does not support, sorted.
 func (c *Class) unsupportedKubeletFields() []string {
 	if c.Family == FamilyAL2023 || c.Family == familyCustom {
 		return nil

@@ -132,7 +132,7 @@ var (
 	saidName  = regexp.MustCompile(regexp.QuoteMeta(prefix) + `(.+?)(?:, (\d+(?: vCPUs)?))? \((?:` + strings.Join([]string{codeVCPUs, codeSpot, codeInstances}, "|") + `)\)`)
 )
 
-// prefix begins what is said of a quota that is reached.
+// prefix is the prefix of messages about an exhausted quota.
 const prefix = "EC2 quota reached: "
 
 // describe says which quota is reached and what to do. message is EC2's, which may tell the quota's size.

@@ -178,7 +178,7 @@ func (w *Watcher) warn(err error) {
 	w.aws.Log.Warn("zonal shifts can't be read; the last known ones stay in effect until they expire", "error", err)
 }
 
-// adviceError is an error that lasts until somebody mends something outside.
+// adviceError is an error that persists until a user corrects something.
 type adviceError struct{ text string }
 
 func (e *adviceError) Error() string { return e.text }
