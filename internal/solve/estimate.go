@@ -111,8 +111,8 @@ func (e *Estimate) addPodTerms(c *model.Class) (n int64) {
 	return n
 }
 
-// addWide adds a selector of pods. One that wants a label to have a value is looked up by that; any other is held
-// against all classes, those before it too.
+// addWide adds a pod selector. A selector that requires a label value is indexed by it; any other is compared with all
+// classes, including earlier ones.
 func (e *Estimate) addWide(namespace string, rs *model.Requirements) (n int64) {
 	if rs == nil {
 		return 0

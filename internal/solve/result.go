@@ -44,7 +44,7 @@ func (s *resultBuilder) takePods(class int, n int) []*model.Pod {
 	return pods
 }
 
-// writeNodes writes down who goes onto existing nodes.
+// writeNodes writes the assignments to existing nodes.
 func (s *resultBuilder) writeNodes() {
 	onNode := make(map[int][]*model.Pod)
 	for _, p := range s.plan.Placement.OnNodes {
@@ -59,7 +59,7 @@ func (s *resultBuilder) writeNodes() {
 	slices.SortFunc(s.res.OnNodes, func(a, b Assignment) int { return strings.Compare(a.Node, b.Node) })
 }
 
-// writeNewNodes writes down the nodes to buy, by pool, price and first pod, and adds up what they cost.
+// writeNewNodes writes the nodes to launch, by pool, price and first pod, and adds up their cost.
 func (s *resultBuilder) writeNewNodes() {
 	rank := map[string]int{}
 	for i := range s.In.Given.Pools {

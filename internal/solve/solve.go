@@ -82,8 +82,8 @@ func (t *task) solveWithPreferences() *pack.Planner {
 	return s
 }
 
-// solveWithAlternatives solves the problem from other alternatives too, where there are any and the first plan came
-// cheap enough to afford them. It returns the cheapest plan that refuses no more pods.
+// solveWithAlternatives also solves the problem with other alternatives if it is small enough and there are any. It
+// returns the cheapest plan that refuses no more pods.
 func (t *task) solveWithAlternatives(way pack.Alternative) *pack.Planner {
 	s := t.solveAssuming(way)
 	if len(t.problem.Demand) > maxPodsForAlternatives || t.policy.Work == 0 || !s.In.Runs(pack.StageAlternatives) {

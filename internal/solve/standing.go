@@ -90,13 +90,14 @@ func (s *StandingRules) add(c *model.Class, namespaces, known map[string]bool) {
 	}
 }
 
-// work is what it takes to hold one class of a namespace against the rules, in the units of Estimate.
+// work returns the cost of comparing one class of a namespace with the rules, in units of Estimate.
 func (s *StandingRules) work(namespace string) int64 {
 	n := s.byNamespace[namespace]
 	return (n.selectors+s.everywhere.selectors)*standingRuleWork + (n.rules+s.everywhere.rules)/standingRulesAUnit
 }
 
-// findsByLabel reports whether a selector wants a label to have one of some values, so that what it selects is looked up.
+// findsByLabel reports whether a selector requires a label to have one of some values, so that classes can be indexed by
+// it.
 func findsByLabel(rs model.Requirements) bool {
 	for i := range rs {
 		if rs[i].ListsValues() {

@@ -50,7 +50,7 @@ func Changes(o runtime.Object, path string) []func(runtime.Object) {
 	return out
 }
 
-// visit calls f with each value of a field in a struct. With reach it makes what the field is below.
+// visit calls f with each value of a field in a struct. With reach it creates missing parents of the field.
 func visit(v reflect.Value, path string, reach bool, f func(reflect.Value)) {
 	name, rest, more := strings.Cut(path, ".")
 	name, list := strings.CutSuffix(name, "[]")

@@ -27,9 +27,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// check looks at an object that no API server has seen for what one would refuse and what would change a plan: it answers the path of
-// the first field that is wrong, and why. Of Kubernetes' own kinds it is no replacement for an API server's validation. Custom kinds are
-// also checked by their schemas (see checkSchema), so here they are asked for what a schema can't say, or says as a regular expression.
+// check checks an object that no API server has seen for what an API server would reject and what would change a plan.
+// It returns the path of the first invalid field, and why. For built-in kinds, it does not replace an API server's
+// validation. Custom kinds are also validated by their schemas (see checkSchema), so check only covers what a schema
+// cannot express, or expresses as a regular expression.
 func check(obj runtime.Object) (field, why string) {
 	c := &checker{}
 	switch o := obj.(type) {
@@ -112,7 +113,8 @@ func oneOf[T ~string](c *checker, field string, v T, known ...T) {
 	c.fail(field, "use %s or %s", strings.Join(words[:last], ", "), words[last])
 }
 
-// mostPods of one workload are several times what the largest clusters run in all; more is a slip of the finger.
+// mostPods is the maximum number of pods of one workload: several times the size of the largest clusters, so more is a
+// typing error.
 const mostPods = 1_000_000
 
 func (c *checker) count(field string, n *int32) {
@@ -368,7 +370,7 @@ func (c *checker) podTerm(at string, t *corev1.PodAffinityTerm) {
 	c.selector(at+".namespaceSelector", t.NamespaceSelector)
 }
 
-// pool asks the translation, which knows what a pool may not say.
+// pool checks a NodePool with the translation, which has the rules for NodePools.
 func (c *checker) pool(p *karpv1.NodePool) {
 	c.amounts("spec.limits", corev1.ResourceList(p.Spec.Limits))
 	m := (&translate.Translator{Table: state.NewResourceTable()}).NodePool(p)
@@ -382,5 +384,6 @@ func (c *checker) pool(p *karpv1.NodePool) {
 	c.fail(field, "%s", why)
 }
 
-// offlineDefaults stand for what a controller on AWS gives to AWSNodeTemplates: which instance profile it is changes no plan.
+// offlineDefaults replace the AWSNodeTemplate settings of a controller on AWS. The name of the instance profile changes
+// no plan.
 var offlineDefaults = translate.ProvisionerDefaults{OnAWS: true, InstanceProfile: translate.DefaultNodeClass}

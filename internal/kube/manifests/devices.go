@@ -41,8 +41,8 @@ func asksForDevices(p *corev1.Pod) bool {
 	return len(p.Spec.ResourceClaims) > 0 || devices.RequestsExtended(p)
 }
 
-// settleDevices translates again what depends on devices and claims, now that all pods are known: which devices are told apart depends on all
-// claims to them.
+// settleDevices translates again what depends on devices and claims when all pods are known, because which devices are
+// distinguished depends on all claims.
 func (m *Set) settleDevices(s *state.State, t *translate.Translator) {
 	for range 3 { // the second time finds nothing, as a rule
 		x := m.devices.Stale()

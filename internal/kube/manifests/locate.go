@@ -78,8 +78,8 @@ func underItems(path []any) int {
 	return n
 }
 
-// wrong says what is wrong with a field: where it stands in the file, and with which value. A field that isn't there is placed where
-// the nearest object around it is.
+// wrong returns an error for a field: its location in the file, and its value. A missing field has the location of the
+// nearest object around it.
 func (r *reader) wrong(path []any, object, reason string) error {
 	e := &Error{File: r.file, Line: r.line, Object: object, Field: pathText(path[underItems(path):]), Reason: reason}
 	root := r.tree()
@@ -104,7 +104,7 @@ func (r *reader) wrong(path []any, object, reason string) error {
 	return e
 }
 
-// tree is the document with its lines; nil where the parser that keeps them can't read it.
+// tree returns the document with line numbers; nil if the parser with line numbers cannot read it.
 func (r *reader) tree() *yamlnode.Node {
 	var doc yamlnode.Node
 	if yamlnode.Unmarshal(r.text, &doc) != nil || len(doc.Content) == 0 {
@@ -268,7 +268,7 @@ func get(v any, path []any) (any, bool) {
 	return v, true
 }
 
-// put sets a value, making what is around it, and returns the whole.
+// put sets a value, creating missing parents, and returns the root.
 func put(in any, path []any, v any) any {
 	if len(path) == 0 {
 		return v

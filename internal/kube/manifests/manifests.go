@@ -306,7 +306,8 @@ func (m *Set) Feed(s *state.State) {
 	}
 }
 
-// setBuffers hands all CapacityBuffers to a State, within what the ResourceQuotas of their namespaces leave beside all other pods.
+// setBuffers passes all CapacityBuffers to a State, within what the ResourceQuotas of their namespaces leave after all
+// other pods.
 func (m *Set) setBuffers(s *state.State, t *translate.Translator) {
 	byNamespace := map[string][]translate.SizedBuffer{}
 	for _, o := range m.objects {
@@ -323,7 +324,7 @@ func (m *Set) setBuffers(s *state.State, t *translate.Translator) {
 	}
 }
 
-// shapeOf finds what the pods of a buffer look like, among the objects.
+// shapeOf returns the pod shape of a buffer from the objects of the set.
 func (m *Set) shapeOf(b *bufferv1beta1.CapacityBuffer) translate.PodShape {
 	find := func(kind, name string) metav1.Object {
 		if i, ok := m.at[translate.OwnerKey(kind, b.Namespace, name)]; ok {
@@ -352,7 +353,7 @@ func (m *Set) shapeOf(b *bufferv1beta1.CapacityBuffer) translate.PodShape {
 	return translate.ShapeOfMissing(b)
 }
 
-// provisionerDefaults are those of a controller on AWS where the Provisioner's AWSNodeTemplate is among the objects.
+// provisionerDefaults returns the defaults of a controller on AWS if the Provisioner's AWSNodeTemplate is in the set.
 func (m *Set) provisionerDefaults(p *karpv1alpha5.Provisioner) translate.ProvisionerDefaults {
 	if ref := p.Spec.ProviderRef; ref != nil && (ref.Kind == "" || ref.Kind == awsv1alpha1.KindAWSNodeTemplate) {
 		if _, ok := m.at[awsv1alpha1.KindAWSNodeTemplate+" "+ref.Name]; ok {

@@ -104,7 +104,7 @@ func split(data []byte) []part {
 	return append(out, cur)
 }
 
-// documents are what a part holds: one text of YAML, or any number of JSON texts in a row.
+// documents returns the documents of a part: one YAML text, or a sequence of JSON texts.
 func (p part) documents(file string) ([]reader, error) {
 	if t := bytes.TrimSpace(p.text); len(t) > 0 && t[0] == '{' {
 		var out []reader
@@ -135,7 +135,7 @@ func (p part) documents(file string) ([]reader, error) {
 
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
-// syntax says where a text is no YAML.
+// syntax returns an error with the location of a YAML syntax error.
 func (p part) syntax(file string, err error) error {
 	text := err.Error()
 	for _, p := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:", "\n"} {
@@ -168,7 +168,7 @@ type header struct {
 	Items *[]json.RawMessage `json:"items"`
 }
 
-// add takes in one object, or the items of a list. path is where it stands in the document.
+// add adds one object, or the items of a list. path is its location in the document.
 func (r *reader) add(raw json.RawMessage, path []any) error {
 	if t := bytes.TrimSpace(raw); len(t) == 0 || t[0] != '{' {
 		return r.wrong(path, "", "need an object with apiVersion and kind")
@@ -205,7 +205,7 @@ func (r *reader) add(raw json.RawMessage, path []any) error {
 	return r.object(raw, path, h, object)
 }
 
-// withType gives an item of a typed list what the list says of all.
+// withType adds the apiVersion and kind of a typed list to an item.
 func withType(raw json.RawMessage, apiVersion, kind string) json.RawMessage {
 	var o map[string]any
 	if json.Unmarshal(raw, &o) != nil {
@@ -256,7 +256,7 @@ func (r *reader) object(raw json.RawMessage, path []any, h header, name string) 
 	return r.keep(raw, x, path, h, name, obj)
 }
 
-// gang reads an object that declares a gang, of which only a few fields are looked at.
+// gang reads an object that declares a gang, of which only a few fields are used.
 func (r *reader) gang(raw json.RawMessage, path []any, h header, name string) error {
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(raw); err != nil {

@@ -114,10 +114,10 @@ func (s *customSchema) violation(raw []byte) (path, why string, err error) {
 	return path, violationText(first), nil
 }
 
-// mustMatch begins what is said of a value that a regular expression does not match.
+// mustMatch is the prefix of messages about a value that does not match a regular expression.
 const mustMatch = "must match "
 
-// violationText says what is wrong with a value, and what would be right, without the field and the value.
+// violationText returns what is invalid about a value, and what is valid, without the field and the value.
 func violationText(e *field.Error) string {
 	switch e.Type {
 	case field.ErrorTypeRequired:

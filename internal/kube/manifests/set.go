@@ -72,7 +72,7 @@ type NotMade struct {
 	Why   string
 }
 
-// object is one that a Feed looks at.
+// object is an object used by Feed.
 type object struct {
 	kind string
 	metav1.Object

@@ -338,8 +338,8 @@ func (m *Set) defaultClass(spec *corev1.PersistentVolumeClaimSpec) {
 	}
 }
 
-// defaultLimits fills in what the API server does: a default limit is the maximum, a default request the default limit, else the
-// minimum.
+// defaultLimits applies the defaults of the API server: a default limit defaults to the maximum, a default request to
+// the default limit, otherwise to the minimum.
 func defaultLimits(l *corev1.LimitRange) {
 	fill := func(into *corev1.ResourceList, from corev1.ResourceList) {
 		for k, v := range from {

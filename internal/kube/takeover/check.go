@@ -145,8 +145,8 @@ func (t *NodePools) Check(ctx context.Context, pools []string, own client.Lease,
 	return out, nil
 }
 
-// unfinished says that a run in the other direction stopped in the middle of a pool and has to be finished first; nil:
-// none has.
+// unfinished returns a finding that a run in the other direction was interrupted and must be completed first; nil: none
+// was.
 func unfinished(name string, entries map[string]string, release bool) *Finding {
 	verb := ""
 	if manifest := entries[poolEntry+name]; manifest != "" {
@@ -278,7 +278,7 @@ func missingRights(ctx context.Context, c *client.Client, rights []right, namesp
 	return out, nil
 }
 
-// isHeld reports whether somebody holds a lease.
+// isHeld reports whether a lease is held.
 func isHeld(ctx context.Context, c *client.Client, own client.Lease) (bool, error) {
 	named, err := c.LeasesNamed(ctx, []string{own.Name})
 	if err != nil {
@@ -288,7 +288,8 @@ func isHeld(ctx context.Context, c *client.Client, own client.Lease) (bool, erro
 	return len((client.Sightings{}).Live(named, client.Lease{}, time.Now())) > 0, nil
 }
 
-// noController is the finding that no Dovetail controller holds its lease, with what nobody would do and the chart's values.
+// noController returns the finding that no Dovetail controller holds its lease, with the consequences and the chart
+// values.
 func noController(own client.Lease, what, values string) Finding {
 	return Finding{Text: "No Dovetail controller holds lease " + own.Namespace + "/" + own.Name + ": nothing would " + what + ".",
 		Mend: "helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace " + values + ". If it runs with --leader-elect=false, use --no-controller-check"}

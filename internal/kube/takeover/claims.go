@@ -51,7 +51,7 @@ func (t *NodePools) giveBackClaims(ctx context.Context, pool string, p rawObject
 	}
 }
 
-// hold has Dovetail see through what comes or goes for a pool, and then do nothing for it.
+// hold makes Dovetail finish running operations for a pool, and then do nothing for it.
 func (t *NodePools) hold(ctx context.Context, pool string, p rawObject) error {
 	if err := t.annotate(ctx, p, rawObject{translate.AnnotationRelease: model.ReleaseSettle}); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (t *NodePools) giveBackHeld(ctx context.Context, pool string) error {
 	return nil
 }
 
-// finishClaims creates the NodeClaims of a pool anew that an earlier run had begun with, and returns their number.
+// finishClaims completes the NodeClaims of a pool that an earlier run has started to recreate, and returns their number.
 func (t *NodePools) finishClaims(ctx context.Context, pool string, entries map[string]string) (begun int, err error) {
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		if strings.HasPrefix(key, claimEntry) && poolOfEntry(entries[key]) == pool {
@@ -284,7 +284,7 @@ func (t *NodePools) setNodeOwner(ctx context.Context, node, claim, uid string, c
 	return err
 }
 
-// poolOfEntry is the NodePool of a NodeClaim that an entry of the ConfigMap holds; empty where it can't be read.
+// poolOfEntry returns the NodePool of a NodeClaim stored in an entry of the ConfigMap; empty if the entry is invalid.
 func poolOfEntry(entry string) string {
 	var claim rawObject
 	if json.Unmarshal([]byte(entry), &claim) != nil {

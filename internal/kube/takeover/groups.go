@@ -232,7 +232,7 @@ func (t *NodeGroups) releasePool(ctx context.Context, h *handedGroups, name stri
 	return t.mark(ctx, name, translate.ManagedByClusterAutoscaler, "")
 }
 
-// holdPool has Dovetail see through what comes or goes for a NodePool, and then do nothing for it.
+// holdPool makes Dovetail finish running operations for a NodePool, and then do nothing for it.
 func (t *NodeGroups) holdPool(ctx context.Context, name string) error {
 	if err := t.mark(ctx, name, translate.ManagedByDovetail, model.ReleaseSettle); err != nil {
 		return err
@@ -247,7 +247,8 @@ func (t *NodeGroups) holdPool(ctx context.Context, name string) error {
 	return sleep(ctx, t.pause().hold)
 }
 
-// mark writes on a NodePool who scales its groups, and how far giving it back has come; empty: it is not given back.
+// mark sets on a NodePool which autoscaler scales its groups, and the progress of its release; empty: it is not
+// released.
 func (t *NodeGroups) mark(ctx context.Context, name, manager, release string) error {
 	p, err := t.get(ctx, "nodepools", name)
 	if err != nil {
@@ -297,8 +298,8 @@ func (t *NodeGroups) dropClaims(ctx context.Context, h *handedGroups, pool strin
 	return nil
 }
 
-// clearNode takes what is Dovetail's off a node: finalizer, owner, taints, labels and annotations. One that is gone is
-// no error.
+// clearNode removes Dovetail's finalizer, owner, taints, labels and annotations from a node. A missing node is not an
+// error.
 func (t *NodeGroups) clearNode(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
@@ -338,8 +339,7 @@ func (t *NodeGroups) clearNode(ctx context.Context, name string) error {
 	return nil
 }
 
-// changeNode merges into a node what change says, again where somebody else wrote in between. nil: nothing is to be
-// changed. A node that is gone is no error.
+// changeNode merges a change into a node, and retries on conflicts. nil: no change. A missing node is not an error.
 func (t *NodeGroups) changeNode(ctx context.Context, name string, change func(*corev1.Node) rawObject) error {
 	for {
 		var n corev1.Node

@@ -67,7 +67,7 @@ func (t *NodeGroups) Check(ctx context.Context, class string, own client.Lease, 
 	return append(out, scaled...), err
 }
 
-// checkClass says what is wrong with a class, its groups and its NodePools.
+// checkClass returns the problems of a class, its groups and its NodePools.
 func (t *NodeGroups) checkClass(ctx context.Context, h *handedGroups) (out []Finding) {
 	class := "NodeGroupClass " + h.class.Name
 	if len(h.groups) == 0 {

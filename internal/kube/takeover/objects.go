@@ -111,7 +111,7 @@ func (t *NodePools) update(ctx context.Context, c rest.Interface, resource, name
 	}
 }
 
-// dig returns a field of a field, nil where there is none.
+// dig returns a nested field, nil if it does not exist.
 func dig(o any, path ...string) any {
 	for _, key := range path {
 		m, _ := o.(rawObject)
@@ -159,7 +159,7 @@ type NodePools struct {
 	pauses pauseTimes // zero: defaultPauses
 }
 
-// pauseTimes are the times that a handover waits, so that controllers see what it wrote.
+// pauseTimes are the pauses of a takeover that let controllers see its writes.
 type pauseTimes struct {
 	look  time.Duration // between two looks at what is being waited for
 	still time.Duration // for so long no NodeClaim of a pool must appear before the pool is created anew
@@ -180,7 +180,7 @@ func (t *NodePools) pause() pauseTimes {
 // rawObject is one of the API as it is.
 type rawObject = map[string]any
 
-// deletedError is a NodeClaim that somebody has deleted while it was to be given back.
+// deletedError is the error for a NodeClaim that was deleted during a release.
 type deletedError struct{ claim string }
 
 func (e *deletedError) Error() string { return "NodeClaim " + e.claim + " is being deleted" }

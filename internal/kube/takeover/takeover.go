@@ -244,8 +244,8 @@ func (t *NodePools) remake(ctx context.Context, name string, change func(rawObje
 	return t.setEntries(ctx, map[string]string{poolEntry + name: "", goneEntry + name: ""})
 }
 
-// explain returns err, or a VanishedError if err was returned because somebody deleted the NodePool during the handover.
-// Every step may meet that deletion, so it is looked for here, once, and not by the steps.
+// explain returns err, or a VanishedError if err was caused by the deletion of the NodePool during the takeover. Every
+// step may be affected by that, so it is checked only here.
 func (t *NodePools) explain(ctx context.Context, name string, err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || ctx.Err() != nil {
@@ -275,8 +275,8 @@ func noSuchPool(name string) error {
 	return fmt.Errorf("NodePool %s not found. List existing ones: kubectl get nodepools", name)
 }
 
-// markOthers marks every other NodePool that was never taken over as Karpenter's, so that they stay that while the one
-// that is handed over is deleted and made anew.
+// markOthers marks every other NodePool that was never taken over as Karpenter's, so that it stays so while the NodePool
+// of the takeover is deleted and recreated.
 func (t *NodePools) markOthers(ctx context.Context, name string) error {
 	pools, err := t.list(ctx, "nodepools", "")
 	if err != nil {
@@ -302,8 +302,8 @@ func (e *VanishedError) Error() string {
 		"If that was a mistake, recreate it and run the same command again"
 }
 
-// vanished forgets the handover of a NodePool that somebody deleted in its middle, and returns a VanishedError. The
-// NodePool is not created again.
+// vanished removes the takeover of a NodePool that was deleted meanwhile, and returns a VanishedError. The NodePool is
+// not recreated.
 func (t *NodePools) vanished(ctx context.Context, name string) error {
 	if err := t.setEntries(ctx, map[string]string{poolEntry + name: "", goneEntry + name: ""}); err != nil {
 		return err
@@ -311,8 +311,8 @@ func (t *NodePools) vanished(ctx context.Context, name string) error {
 	return &VanishedError{name}
 }
 
-// quiesce keeps Karpenter from launching for a pool and disrupting its nodes, and waits until what it had begun is done.
-// A pool with a fixed number of nodes keeps it.
+// quiesce prevents Karpenter from launching for a pool and disrupting its nodes, and waits until running operations are
+// done. A pool with a fixed number of nodes keeps it.
 func (t *NodePools) quiesce(ctx context.Context, name string, have, want rawObject) error {
 	if _, taken := translate.ClassGroup(groupOf(have)); !taken {
 		guard := rawObject{"uid": textOf(have["metadata"], "uid")} // refused for a NodePool created since
@@ -377,8 +377,8 @@ func quiescedSpec(have rawObject) rawObject {
 	return spec
 }
 
-// keepEdits returns the manifest of a pool with what somebody has changed in its spec since the manifest was written
-// down. What quiesce has changed stays as the manifest has it, unless somebody changed it again.
+// keepEdits returns the manifest of a pool with later changes to its spec by others. Fields changed by quiesce have the
+// value of the manifest, unless they were changed again.
 func (t *NodePools) keepEdits(ctx context.Context, name string, have, want rawObject) (rawObject, error) {
 	now, err := t.get(ctx, "nodepools", name)
 	if err != nil {
@@ -412,7 +412,7 @@ func carryEdits(have, want, now rawObject) (spec rawObject, edited bool) {
 	return spec, !reflect.DeepEqual(spec, want["spec"])
 }
 
-// resetFields gives fields of an object in a spec the values of a manifest's, where they are what was written there.
+// resetFields resets fields of a spec to the values of a manifest if they still have the written values.
 func resetFields(spec, written rawObject, manifest any, object string) {
 	at, _ := spec[object].(rawObject)
 	for key, value := range written {
@@ -449,7 +449,7 @@ func (t *NodePools) restore(ctx context.Context, name string, want rawObject) er
 	return t.setEntry(ctx, poolEntry+name, "")
 }
 
-// deleteOrphaning deletes a pool and none of its NodeClaims, and waits until it is gone.
+// deleteOrphaning deletes a pool without its NodeClaims, and waits until it is deleted.
 func (t *NodePools) deleteOrphaning(ctx context.Context, have rawObject) error {
 	name, uid := textOf(have["metadata"], "name"), types.UID(textOf(have["metadata"], "uid"))
 	orphan := metav1.DeletePropagationOrphan
@@ -535,7 +535,7 @@ func (t *NodePools) annotate(ctx context.Context, p rawObject, want rawObject) e
 	})
 }
 
-// entries are what is under way.
+// entries returns the state of running takeovers.
 func (t *NodePools) entries(ctx context.Context) (map[string]string, error) {
 	var have corev1.ConfigMap
 	err := t.Client.Core.Get().Namespace(t.Namespace).Resource("configmaps").Name(configMap).Do(ctx).Into(&have)

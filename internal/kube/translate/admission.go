@@ -263,7 +263,7 @@ func defaultTolerations(p *corev1.Pod) {
 	}
 }
 
-// admitRuntimeClass adds what a pod's RuntimeClass says of it: overhead, node selector and tolerations.
+// admitRuntimeClass adds the overhead, node selector and tolerations of a pod's RuntimeClass.
 func (t *Translator) admitRuntimeClass(p *corev1.Pod, out *Admission) {
 	s := &p.Spec
 	var class *nodev1.RuntimeClass

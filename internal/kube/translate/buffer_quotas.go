@@ -66,7 +66,7 @@ func ApplyQuotas(buffers []SizedBuffer, quotas []*corev1.ResourceQuota) {
 	}
 }
 
-// smaller returns the smaller of an amount and what a list has of a resource.
+// smaller returns the smaller of an amount and that of a resource in a list.
 func smaller(list corev1.ResourceList, name corev1.ResourceName, amount resource.Quantity) resource.Quantity {
 	if have, ok := list[name]; ok && have.Cmp(amount) < 0 {
 		return have
@@ -131,7 +131,7 @@ func scopeHolds(e corev1.ScopedResourceSelectorRequirement, pod *corev1.PodSpec)
 	return false
 }
 
-// isBestEffort reports whether neither a pod as a whole nor a container of it asks for CPU or memory, nor has a limit of them.
+// isBestEffort reports whether neither a pod nor any of its containers has requests or limits of CPU or memory.
 func isBestEffort(pod *corev1.PodSpec) bool {
 	var all []corev1.ResourceRequirements
 	if pod.Resources != nil {

@@ -122,8 +122,8 @@ func podOf(namespace string, template *corev1.PodTemplateSpec) *corev1.Pod {
 	return pod
 }
 
-// bufferReplicas is for how many pods a buffer wants capacity, before quotas: what replicas or percentage say, whichever is more, as far
-// as all of them stay within limits; with limits alone as many as these hold.
+// bufferReplicas returns the number of pods for which a buffer wants capacity, before quotas: the larger of replicas and
+// percentage, but at most as many as limits allow; with limits alone, that number.
 func bufferReplicas(s *bufferv1beta1.CapacityBufferSpec, workload int32, requests corev1.ResourceList) int {
 	want, said := int64(0), false
 	if s.Replicas != nil {
@@ -138,7 +138,8 @@ func bufferReplicas(s *bufferv1beta1.CapacityBufferSpec, workload int32, request
 	return int(min(want, math.MaxInt32))
 }
 
-// podsWithin is how many pods with these requests amounts hold; bounded is false where the pods ask for nothing that is among them.
+// podsWithin returns how many pods with these requests fit in amounts; bounded is false if they request none of these
+// resources.
 func podsWithin(amounts, requests corev1.ResourceList) (pods int64, bounded bool) {
 	pods = math.MaxInt64
 	for name, amount := range amounts {
@@ -149,7 +150,7 @@ func podsWithin(amounts, requests corev1.ResourceList) (pods int64, bounded bool
 	return pods, bounded
 }
 
-// quotient is how often r goes into amount; both as milli-units where that keeps them exact.
+// quotient returns how many times r fits in amount, computed in milli-units if those are exact.
 func quotient(amount, r resource.Quantity) int64 {
 	switch {
 	case amount.Cmp(r) < 0:

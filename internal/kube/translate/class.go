@@ -38,7 +38,7 @@ func classLabels(l map[string]string) model.Labels {
 	return out
 }
 
-// class compiles what all pods alike share. Of a pod that asks for more than is looked at it is what the rest says.
+// class compiles the properties that equal pods share. For a pod over a limit, it ignores the excess.
 func (t *Translator) class(p *corev1.Pod, daemon bool) *model.Class {
 	looked, excess := withinLimits(p)
 	c := t.classWithin(looked, daemon, excess)
@@ -141,7 +141,8 @@ func (t *Translator) classWithin(p *corev1.Pod, daemon bool, excess model.Excess
 	return c
 }
 
-// ownLabels are those that controllers give to each pod, or to all of one Job, beside the labels of its template.
+// ownLabels are the labels that controllers add to each pod, or to all pods of one Job, in addition to those of the
+// template.
 var ownLabels = []string{appsv1.StatefulSetPodNameLabel, appsv1.PodIndexLabel, batchv1.JobNameLabel, batchv1.ControllerUidLabel, "job-name", "controller-uid", batchv1.JobCompletionIndexAnnotation}
 
 // isOfTemplate reports whether labels tell apart pods that are made from one template.
@@ -356,8 +357,8 @@ func nodeTerm(n *corev1.NodeSelectorTerm, base model.NodeTerm, dropNames bool) (
 	return out, true, nil
 }
 
-// tolerations leaves out our own, which say where a pod will land and not what it is like. Their order means nothing, so they are
-// sorted.
+// tolerations omits Dovetail's own tolerations, which depend on the pod's placement and not on its requirements. They
+// are sorted, because their order is irrelevant.
 func tolerations(list []corev1.Toleration) []model.Toleration {
 	out := make([]model.Toleration, 0, len(list))
 	for i := range list {

@@ -170,7 +170,7 @@ type text struct {
 
 func (w *text) num(v int64) { w.b.Write(strconv.AppendInt(w.num_[:0], v, 10)) }
 
-// str writes a word as it is where nothing in it could be taken for the text around it, else quoted.
+// str writes a word unchanged if it cannot be confused with the text around it, otherwise quoted.
 func (w *text) str(s string) {
 	for i := 0; i < len(s); i++ {
 		c := s[i]

@@ -10,11 +10,12 @@ import (
 	declaredtypes "k8s.io/component-helpers/nodedeclaredfeatures/types"
 )
 
-// oldestVersion has kube-scheduler's features asked for whatever the version of the cluster: none of them is implied by a version yet.
+// oldestVersion makes kube-scheduler's features required for every version of the cluster, because no version implies
+// any of them yet.
 var oldestVersion = utilversion.MustParseGeneric("1.35")
 
-// undeclaredFeatures returns why a pod that kube-scheduler places only on nodes that declare certain features finds no node: nothing
-// says what a node that is still to come will declare in its status.
+// undeclaredFeatures returns why no new node is found for a pod that kube-scheduler places only on nodes that declare
+// certain features: the declared features of new nodes are unknown.
 func undeclaredFeatures(s *corev1.PodSpec) (out []string) {
 	set, err := declared.DefaultFramework.InferForPodScheduling(&declaredtypes.PodInfo{Spec: s}, oldestVersion)
 	if err != nil {

@@ -116,8 +116,8 @@ func (d *Devices) change(set func(*devices.Book)) {
 	d.note()
 }
 
-// note notes what the book says has changed. Pods whose claims have changed are asked about at once: a node must not seem to have fewer
-// devices because some of them were just allocated to a pod that comes there.
+// note records the changes of the book. Pods with changed claims are processed at once: a node must not seem to have
+// fewer devices because some were just allocated to a pod that will run there.
 func (d *Devices) note() {
 	for again := true; again; {
 		x := d.book.Changes()
@@ -364,7 +364,7 @@ func (t *Translator) devicesText(r model.Resources) string {
 	return string(b)
 }
 
-// withDevices adds what devicesText has written. What nobody can read says nothing.
+// withDevices adds the amounts written by devicesText. Invalid text is ignored.
 func (t *Translator) withDevices(r model.Resources, text string) model.Resources {
 	var amounts map[string]int64
 	if text == "" || json.Unmarshal([]byte(text), &amounts) != nil {
@@ -454,7 +454,7 @@ func (t *Translator) withoutExtended(r model.Resources, need devices.Need) model
 	return r
 }
 
-// withClaims adds to a key of a class without its devices what the claims ask.
+// withClaims adds the device requests of claims to a class key without devices.
 func withClaims(key, claims string) string {
 	if claims == "" {
 		return key

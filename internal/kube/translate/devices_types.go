@@ -102,7 +102,7 @@ func hasDriver(list []devices.TypeSlice, driver string) bool {
 // mostLearnedBytes bounds the text of Learned: a ConfigMap, which other things are kept in too, holds 1 MiB.
 const mostLearnedBytes = 200 << 10
 
-// learnedDevices are the devices of nodes to come of a kind, as Learned writes them.
+// learnedDevices are the devices of new nodes of a kind, in the format of Learned.
 type learnedDevices struct {
 	Pool         string              `json:"pool,omitempty"`
 	InstanceType string              `json:"instanceType"`
@@ -189,7 +189,7 @@ func (d *Devices) ForgetPool(pool string) {
 	d.note()
 }
 
-// setType has the book know devices of nodes to come, and reports whether their amounts may have changed.
+// setType sets the devices of new nodes in the book, and reports whether their amounts may have changed.
 func (d *Devices) setType(key string, slices []devices.TypeSlice) bool {
 	if !d.book.SetType(key, slices) {
 		return false

@@ -51,7 +51,8 @@ func FailingReplicas(x *appsv1.ReplicaSet, quotas []*corev1.ResourceQuota) *mode
 	return out
 }
 
-// exceededQuota is what the API server's quota admission says; it names the resources that a pod would exceed, with what it asks for.
+// exceededQuota matches the message of the API server's quota admission, which names the exceeded resources with the
+// requested amounts.
 var exceededQuota = regexp.MustCompile(`exceeded quota: ([^,\s]+), requested: (\S+), used: \S+, limited: \S+$`)
 
 // longestBackOff is the longest time after which kube-controller-manager tries a ReplicaSet again. It has the default rate limiter of client-go's

@@ -36,8 +36,8 @@ const (
 	kueuePodSetGroup       = "kueue.x-k8s.io/podset-group-name"
 )
 
-// gangOf returns the gang that a pod belongs to, with the domain that it asks for; zero: none. why is not empty if the pod names a gang
-// for which no node can be launched.
+// gangOf returns the gang of a pod, with the domain that it requests; zero: none. why is not empty if the pod names a
+// gang for which no node can be launched.
 func (t *Translator) gangOf(p *corev1.Pod) (g model.Gang, why string) {
 	g, why = t.gangNamed(p)
 	if g.Name == "" || g.Least == 0 {
@@ -55,7 +55,7 @@ func (t *Translator) gangOf(p *corev1.Pod) (g model.Gang, why string) {
 	return g, ""
 }
 
-// gangNamed is gangOf without a domain that the pod itself asks for.
+// gangNamed is like gangOf, without a domain requested by the pod itself.
 func (t *Translator) gangNamed(p *corev1.Pod) (g model.Gang, why string) {
 	over, why, is := t.gangOfObject(p, gangKinds[:firstGangKinds])
 	if is {

@@ -53,7 +53,7 @@ func orNone[T int32 | int64](n *T) int64 {
 	return int64(*n)
 }
 
-// keptMemory is what a status keeps of the last look.
+// keptMemory returns the state of the last evaluation stored in a status.
 func keptMemory(h *dovetailv1alpha1.Headroom) headroom.Memory {
 	out := headroom.Memory{Workloads: map[headroom.WorkloadName]headroom.WorkloadMemory{}}
 	for _, d := range h.Status.Days {

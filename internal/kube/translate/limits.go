@@ -33,14 +33,14 @@ const (
 	mostClassBytes     = 64 * 1024 // of the class's key, which holds all of it as text
 )
 
-// demands are how much a pod asks for, each beside its limit.
+// demands are the sizes of a pod's parts, each with its limit.
 type demands struct {
 	selectorKeys, selectorTerms, selectorValues    int
 	podTerms, labelRules                           int
 	hostPorts, tolerations, labels, volumes, names int
 }
 
-// countDemands counts what a pod asks for. It looks at each part once.
+// countDemands measures the parts of a pod, reading each once.
 func countDemands(p *corev1.Pod) (n demands) {
 	s := &p.Spec
 	n.labels, n.tolerations = len(p.Labels), len(s.Tolerations)
@@ -165,7 +165,7 @@ func withinLimits(p *corev1.Pod) (*corev1.Pod, model.Excess) {
 	return without(p, leftOut{keys, pods, ports, tolerations, labels, volumes, names}), first
 }
 
-// leftOut are the parts of a pod that are not looked at.
+// leftOut are the parts of a pod that are ignored.
 type leftOut struct{ nodes, pods, ports, tolerations, labels, volumes, resources bool }
 
 // everything is left out of a pod whose parts are each within their limit and that is too large nevertheless.

@@ -136,7 +136,7 @@ func (t *Translator) gpuDims() (out []model.Dim) {
 	return out
 }
 
-// ownOptions translates what a group itself says; nil: nothing.
+// ownOptions translates the options of a group itself; nil: none.
 func ownOptions(o *dovetailv1alpha1.NodeGroupOwnOptions) *model.GroupOptions {
 	if o == nil {
 		return nil

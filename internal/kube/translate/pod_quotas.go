@@ -91,7 +91,7 @@ func exceeded(q *corev1.ResourceQuota, used, usage corev1.ResourceList) string {
 	return ""
 }
 
-// exceededText says that a pod that asks for an amount of a resource would exceed a quota.
+// exceededText returns the message for a pod that would exceed a quota with its amount of a resource.
 func exceededText(q *corev1.ResourceQuota, name corev1.ResourceName, asked, used, hard resource.Quantity) string {
 	return fmt.Sprintf("ResourceQuota %s: the pod requests %s %s, and %s of %s are in use", q.Name, asked.String(), name, used.String(), hard.String())
 }
@@ -107,7 +107,7 @@ func addAll(into, amounts, names corev1.ResourceList) {
 	}
 }
 
-// podUsage returns what a pod uses of quotas, by the names that these have for it.
+// podUsage returns the quota usage of a pod, by resource names of quotas.
 func podUsage(p *corev1.Pod) corev1.ResourceList {
 	one := *resource.NewQuantity(1, resource.DecimalSI)
 	out := corev1.ResourceList{"count/pods": one} // also of pods that have ended

@@ -22,7 +22,7 @@ const (
 	annotationDaemonEviction = "cluster-autoscaler.kubernetes.io/enable-ds-eviction"
 )
 
-// podRuleFacts fills in what the rules of node groups ask of a pod.
+// podRuleFacts sets the fields of a pod that the rules of node groups use.
 func podRuleFacts(out *model.Pod, p *corev1.Pod) {
 	out.LocalVolume = localVolume(p)
 	if len(p.Annotations) == 0 {

@@ -23,7 +23,8 @@ import (
 // idsKeys are the keys of a selector whose value is ids, with commas between.
 var idsKeys = []string{"aws-ids", "aws::ids"}
 
-// provisionerClass is the EC2NodeClass that means what a Provisioner's spec.provider says. nil with an error: it can't be one.
+// provisionerClass converts spec.provider of a Provisioner to an EC2NodeClass. It returns nil and an error if none is
+// equivalent.
 func provisionerClass(p *karpv1alpha5.Provisioner, defaults ProvisionerDefaults, came func(from, to string), lost func(field, why string)) (*awsv1.EC2NodeClass, error) {
 	var in awsv1alpha1.AWSNodeTemplateSpec
 	d := json.NewDecoder(bytes.NewReader(p.Spec.Provider.Raw))
@@ -97,7 +98,8 @@ func (t *ec2Translation) run() error {
 	return nil
 }
 
-// family is the image family, AL2 where nothing is said. An error: an EC2NodeClass has none like it, or it needs images to be named.
+// family returns the AMI family, AL2 by default. It returns an error if no family of an EC2NodeClass is equivalent, or
+// the family requires AMIs to be named.
 func (t *ec2Translation) family() (string, error) {
 	if t.in.AMIFamily == nil {
 		return awsv1.AMIFamilyAL2, nil
@@ -178,7 +180,7 @@ func (t *ec2Translation) rest() {
 	}
 }
 
-// metadata says how instance metadata is served: where nothing is said over two hops, as it was then.
+// metadata sets the instance metadata options, with the former default of two hops.
 func (t *ec2Translation) metadata() {
 	on, off, required, hops := "enabled", "disabled", "required", int64(2)
 	out := &awsv1.MetadataOptions{HTTPEndpoint: &on, HTTPProtocolIPv6: &off, HTTPPutResponseHopLimit: &hops, HTTPTokens: &required}
@@ -204,7 +206,8 @@ func (t *ec2Translation) metadata() {
 // lastMinorWithAL2 is the last minor version of Kubernetes for which EKS publishes images of AL2.
 const lastMinorWithAL2 = 32
 
-// publishesAL2 reports whether there are images of AL2 for a version of Kubernetes such as 1.36; also where it is not known.
+// publishesAL2 reports whether AL2 images are published for a Kubernetes version such as 1.36; true if the version is
+// unknown.
 func publishesAL2(version string) bool {
 	minor, err := strconv.Atoi(strings.TrimPrefix(version, "1."))
 	return err != nil || minor <= lastMinorWithAL2

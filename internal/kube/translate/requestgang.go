@@ -44,7 +44,7 @@ func requestNamed(p *corev1.Pod) string {
 	return p.Annotations[formerConsumesRequest]
 }
 
-// readRequest returns what a ProvisioningRequest says about the pods that are for it.
+// readRequest returns the gang declared by a ProvisioningRequest.
 func readRequest(o object) GangObject {
 	out := GangObject{UID: o.text("metadata", "uid"), Over: true}
 	if !isOurRequest(o) {

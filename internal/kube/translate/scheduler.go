@@ -57,7 +57,7 @@ const (
 	KindController  = "ReplicationController"
 )
 
-// selectorOfOwner is what the pod's controller selects its pods by, nil where kube-scheduler does not ask.
+// selectorOfOwner returns the pod selector of the pod's controller, nil if kube-scheduler does not use it.
 func (t *Translator) selectorOfOwner(p *corev1.Pod) *metav1.LabelSelector {
 	o := metav1.GetControllerOfNoCopy(p)
 	if o == nil || t.Lookup == nil {

@@ -23,7 +23,7 @@ func Replicas(n *int32) int {
 	return int(*n)
 }
 
-// daemonTolerations are what the DaemonSet controller adds to every pod that it makes.
+// daemonTolerations returns the tolerations that the DaemonSet controller adds to every pod.
 func daemonTolerations(hostNetwork bool) []corev1.Toleration {
 	out := []corev1.Toleration{
 		{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute},

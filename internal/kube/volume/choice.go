@@ -90,7 +90,7 @@ type division struct {
 	whole    []part   // by volume: all of where it can be used
 }
 
-// part is a place where a claim counts on a volume.
+// part is a place in which a claim expects a volume.
 type part struct {
 	places  places
 	holds   set // volumes that can be used everywhere there
@@ -163,7 +163,7 @@ func (d *division) match() map[int]int {
 	return out
 }
 
-// compare fills in what sets say of claims and volumes.
+// compare computes the sets of claims and volumes.
 func (d *division) compare() {
 	d.bindable, d.notOver = make([]set, len(d.claims)), make([]set, len(d.volumes))
 	for i := range d.claims {

@@ -200,7 +200,7 @@ func (ix *Index) Len() int {
 	return len(ix.claims) + len(ix.volumes) + len(ix.classes) + len(ix.drivers) + len(ix.capacities)
 }
 
-// capacitiesOfClass returns what a driver reports for a StorageClass, by namespace/name.
+// capacitiesOfClass returns the CSIStorageCapacities of a StorageClass, by namespace/name.
 func (ix *Index) capacitiesOfClass(class string) []*storagev1.CSIStorageCapacity {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()

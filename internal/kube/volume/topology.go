@@ -40,7 +40,7 @@ var topologyKeys = map[string]string{
 	corev1.LabelFailureDomainBetaRegion: corev1.LabelTopologyRegion,
 }
 
-// commonKey returns the label of Kubernetes that a node to come is judged by.
+// commonKey returns the Kubernetes label that stands for a topology key on new nodes.
 func commonKey(key string) string {
 	if k, ok := topologyKeys[key]; ok {
 		return k
@@ -48,7 +48,7 @@ func commonKey(key string) string {
 	return key
 }
 
-// places are alternatives of what a node's labels must be: nil allows any node, and an empty list none.
+// places are alternative requirements on a node's labels: nil allows any node, an empty list none.
 type places []model.Requirements
 
 // anywhere reports whether every node is allowed.
@@ -57,7 +57,7 @@ func (p places) anywhere() bool { return p == nil }
 // nowhere reports whether no node is allowed.
 func (p places) nowhere() bool { return p != nil && len(p) == 0 }
 
-// mostPlaces is how many alternatives of one volume are looked at.
+// mostPlaces is the maximum number of alternatives considered for one volume.
 const mostPlaces = 2000
 
 // and returns the places that are in both.
@@ -93,7 +93,7 @@ func (p places) or(q places) places {
 	return out
 }
 
-// within reports whether every node of p is in q, as far as single alternatives show it.
+// within reports whether every node of p is in q, as far as a comparison of single alternatives shows.
 func (p places) within(q places) bool {
 	if q.anywhere() {
 		return true
@@ -115,7 +115,7 @@ func (p places) has(rs model.Requirements) bool {
 	return false
 }
 
-// common returns the places as nodes to come are judged, by the labels of Kubernetes.
+// common returns the places with Kubernetes labels, as for new nodes.
 func (p places) common() places {
 	if p == nil {
 		return nil
@@ -190,7 +190,7 @@ func placesOfVolume(pv *corev1.PersistentVolume) places {
 	return out
 }
 
-// placesOfTerm returns what a term asks of labels; false if no node meets it or if it can't be read.
+// placesOfTerm returns the label requirements of a term; false if no node satisfies it or it is invalid.
 func placesOfTerm(term *corev1.NodeSelectorTerm) (model.Requirements, bool) {
 	if len(term.MatchExpressions)+len(term.MatchFields) == 0 {
 		return nil, false
@@ -207,7 +207,7 @@ func placesOfTerm(term *corev1.NodeSelectorTerm) (model.Requirements, bool) {
 	return out, !impossible(out)
 }
 
-// placesOfClass returns where a StorageClass lets volumes be made.
+// placesOfClass returns the places where a StorageClass allows volumes to be provisioned.
 func placesOfClass(terms []corev1.TopologySelectorTerm) places {
 	if len(terms) == 0 {
 		return nil
@@ -225,7 +225,7 @@ func placesOfClass(terms []corev1.TopologySelectorTerm) places {
 	return out
 }
 
-// placesOfSelector returns what a label selector asks of a node's labels; false if it can't be read.
+// placesOfSelector returns the label requirements of a label selector; false if it is invalid.
 func placesOfSelector(s *metav1.LabelSelector) (model.Requirements, bool) {
 	out := model.Requirements{}
 	for k, v := range s.MatchLabels {

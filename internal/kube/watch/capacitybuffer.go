@@ -51,7 +51,7 @@ func newBufferWatch(w *watcher) *bufferWatch {
 		told: map[string]translate.SizedBuffer{}, shapes: map[string]translate.PodShape{}, scales: map[string]string{}}
 }
 
-// markDue has the buffers of a namespace translated again, those of all namespaces where it is empty.
+// markDue marks the buffers of a namespace for translation, of all namespaces if it is empty.
 func (bw *bufferWatch) markDue(namespace string) {
 	bw.mu.Lock()
 	bw.due[namespace] = true
@@ -59,7 +59,7 @@ func (bw *bufferWatch) markDue(namespace string) {
 	bw.changed.Raise()
 }
 
-// follow watches CapacityBuffers. wg is done when every buffer that was there has been told of.
+// follow watches CapacityBuffers. wg is done after all initial buffers were passed.
 func (bw *bufferWatch) follow(ctx context.Context, wg *sync.WaitGroup) {
 	c := bw.w.c
 	wg.Add(1)
@@ -85,7 +85,7 @@ func (bw *bufferWatch) follow(ctx context.Context, wg *sync.WaitGroup) {
 	}()
 }
 
-// setQuota takes in a ResourceQuota; nil: it is gone.
+// setQuota adds, changes or (nil) removes a ResourceQuota.
 func (bw *bufferWatch) setQuota(k string, q *corev1.ResourceQuota) {
 	bw.mu.Lock()
 	if q == nil {
@@ -97,7 +97,7 @@ func (bw *bufferWatch) setQuota(k string, q *corev1.ResourceQuota) {
 	bw.markDue(translate.NamespaceOf(k))
 }
 
-// run translates what is due until the context ends.
+// run translates marked buffers until the context ends.
 func (bw *bufferWatch) run(ctx context.Context) {
 	tick := time.NewTicker(scalableEvery)
 	defer tick.Stop()
@@ -160,7 +160,7 @@ func (bw *bufferWatch) quotasOf(namespace string) []*corev1.ResourceQuota {
 	return slices.SortedFunc(maps.Values(bw.quotas[namespace]), func(a, b *corev1.ResourceQuota) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// shapeOf finds what the pods of a buffer look like. A workload that can't be read now is taken as it was last read.
+// shapeOf returns the pod shape of a buffer. If a workload cannot be read now, its last known state is used.
 func (bw *bufferWatch) shapeOf(ctx context.Context, b *bufferv1beta1.CapacityBuffer) translate.PodShape {
 	switch ref := b.Spec.ScalableRef; {
 	case b.Spec.PodTemplateRef != nil:

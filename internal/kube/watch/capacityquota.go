@@ -13,7 +13,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// followQuotas watches CapacityQuotas. wg is done when each that was there has been told of.
+// followQuotas watches CapacityQuotas. wg is done after all initial ones were passed.
 func (w *watcher) followQuotas(ctx context.Context, wg *sync.WaitGroup) {
 	c := w.c
 	follow(ctx, w, wg, source{c.Buffers, "capacityquotas", &bufferv1beta1.CapacityQuota{}}, &sync.Mutex{},

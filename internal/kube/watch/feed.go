@@ -113,7 +113,7 @@ func (f *feed[T]) Transformer() cache.TransformFunc {
 	}
 }
 
-// source is where a kind comes from.
+// source is the API of a kind.
 type source struct {
 	client   rest.Interface
 	resource string
@@ -128,8 +128,8 @@ func follow[T metav1.Object](ctx context.Context, w *watcher, wg *sync.WaitGroup
 	followList(ctx, w, wg, src, cache.NewListWatchFromClient(src.client, src.resource, metav1.NamespaceAll, fields.Everything()), mu, set, gone)
 }
 
-// followList runs a reflector until the context ends. A watch that breaks is taken up again where it stood; only when the server has
-// forgotten that point is the kind listed anew.
+// followList runs a reflector until the context ends. A broken watch is resumed. The kind is listed again only if the
+// server no longer has the resource version.
 func followList[T metav1.Object](ctx context.Context, w *watcher, wg *sync.WaitGroup, src source, lw *cache.ListWatch, mu *sync.Mutex, set func(string, T), gone func(string)) {
 	wg.Add(1)
 	set, gone = recording(w, src, set, gone)
@@ -166,7 +166,7 @@ func followList[T metav1.Object](ctx context.Context, w *watcher, wg *sync.WaitG
 	}()
 }
 
-// fill takes over what is there now.
+// fill passes all current objects.
 func (f *feed[T]) fill(ctx context.Context, lw *cache.ListWatch) error {
 	list, err := lw.ListWithContext(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {

@@ -48,7 +48,7 @@ func (x *Headrooms) Targets(ctx context.Context, s *headroom.Spec) ([]headroom.T
 	return out, err
 }
 
-// missingTarget turns what the API server says of a target into a Problem, where it is one.
+// missingTarget converts an API server error for a target to a Problem, if it is one.
 func missingTarget(err error, s *headroom.Spec, field, kind, name string) error {
 	value := kind + " " + s.Namespace + "/" + name
 	switch {

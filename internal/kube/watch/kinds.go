@@ -37,7 +37,7 @@ type objectKind struct {
 	follow func(context.Context, *watcher, *sync.WaitGroup, Recorder)
 }
 
-// kindUse is what is done with a kind.
+// kindUse is how a kind is used.
 type kindUse uint8
 
 const (

@@ -212,7 +212,7 @@ func (f *overviewFeed[T]) Replace(list []any, version string) error {
 	return err
 }
 
-// isUnreachable says that nobody has answered, as opposed to an answer that is an error.
+// isUnreachable reports whether there was no response, as opposed to an error response.
 func isUnreachable(err error) bool {
 	return apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
 }
@@ -275,7 +275,7 @@ func clockSkew(date, sent, received time.Time) time.Duration {
 	return d.Round(time.Second)
 }
 
-// readUse asks metrics-server, where there is one, what nodes use.
+// readUse reads the resource usage of nodes from metrics-server, if installed.
 func (o *overview) readUse(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, useLimit)
 	defer cancel()

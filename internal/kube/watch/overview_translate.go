@@ -104,7 +104,7 @@ func overviewClaim(n *karpv1.NodeClaim) *top.Claim {
 	return out
 }
 
-// notReady says why the conditions of a pool are not Ready; empty: they are, or nobody has judged them.
+// notReady returns why the conditions of a pool are not Ready; empty: they are, or they are not set.
 func notReady(conditions []metav1.Condition) string {
 	text := ""
 	for _, c := range conditions {
@@ -204,7 +204,8 @@ type interner struct {
 	m  map[string]string
 }
 
-// internMost is how many texts are kept; then it starts anew, since texts of objects that are gone are kept too.
+// internMost is the maximum number of cached texts. Then the cache is cleared, because it also contains texts of deleted
+// objects.
 const internMost = 200_000
 
 func (i *interner) of(s string) string {

@@ -229,7 +229,7 @@ func (f *protoFields) varint() (uint64, error) {
 	return 0, errors.New("a number has too many digits")
 }
 
-// read reads so many bytes into a buffer, which it makes larger where needed.
+// read reads so many bytes into a buffer, which is enlarged if necessary.
 func (f *protoFields) read(size int64, buffer []byte) ([]byte, error) {
 	if size > mostObject {
 		return nil, fmt.Errorf("an object of %d bytes", size)

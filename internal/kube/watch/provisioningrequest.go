@@ -24,7 +24,7 @@ type requestWatch struct {
 	requests map[string]*unstructured.Unstructured
 }
 
-// set takes in a ProvisioningRequest. What its pods are told of it has been taken in before.
+// set adds or changes a ProvisioningRequest, after its gang was passed to its pods.
 func (rw *requestWatch) set(key string, u *unstructured.Unstructured) {
 	rw.mu.Lock()
 	defer rw.mu.Unlock()
@@ -41,7 +41,7 @@ func (rw *requestWatch) delete(key string) {
 	rw.w.emit(func(s *state.State) { s.DeleteRequest(key) })
 }
 
-// templateChanged translates the requests of a namespace again, of all where it is empty.
+// templateChanged translates the requests of a namespace again, of all if it is empty.
 func (rw *requestWatch) templateChanged(namespace string) {
 	rw.mu.Lock()
 	defer rw.mu.Unlock()

@@ -75,7 +75,8 @@ func ReadRecordable(ctx context.Context, c *client.Client) (*Recordable, error) 
 	return out, nil
 }
 
-// readClusterID returns what a recording knows a cluster by. It lists, as whoever records may list namespaces, and need not have the right to get one.
+// readClusterID returns the ID of a cluster in recordings. It lists namespaces instead of getting one, because a
+// recorder may list them but may lack the right to get one.
 func readClusterID(ctx context.Context, c *client.Client) (string, error) {
 	var found corev1.NamespaceList
 	only := fields.OneTermEqualSelector(metav1.ObjectNameField, metav1.NamespaceSystem).String()
@@ -107,7 +108,7 @@ func Watched(ctx context.Context, c *client.Client) (*Recordable, error) {
 	return out, nil
 }
 
-// record has a Recorder get what is watched.
+// record makes a Recorder receive what is watched.
 func (w *watcher) record(to Recorder) {
 	if to == nil {
 		return
@@ -118,7 +119,7 @@ func (w *watcher) record(to Recorder) {
 	}
 }
 
-// recording returns what to do with a change of an object: what is done without a Recorder, after it was recorded if its kind is.
+// recording returns the handler of changes of an object, which first records it if its kind is recorded.
 func recording[T metav1.Object](w *watcher, src source, set func(string, T), gone func(string)) (func(string, T), func(string)) {
 	k, ok := w.kinds[src.id()]
 	if !ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// followReplicas watches how many pods each ReplicaSet shall have, and where a ResourceQuota may keep it from having them.
+// followReplicas watches the desired replicas of ReplicaSets, and ResourceQuotas that may prevent them.
 func (w *watcher) followReplicas(ctx context.Context, wg *sync.WaitGroup) {
 	if w.once != nil {
 		return // what is read once is planned as it is
@@ -62,7 +62,7 @@ func (w *watcher) setReplicas(k string, x *appsv1.ReplicaSet) {
 	w.buffers.markDue(x.Namespace)
 }
 
-// dropReplicas tells that a ReplicaSet is gone.
+// dropReplicas removes a ReplicaSet.
 func (w *watcher) dropReplicas(k string) {
 	if w.once != nil {
 		return
@@ -74,7 +74,7 @@ func (w *watcher) dropReplicas(k string) {
 	}
 }
 
-// replicas is what was last told of a ReplicaSet that is to have pods.
+// replicas is the last reported state of a ReplicaSet with desired replicas.
 type replicas struct {
 	uid  string
 	want int
@@ -98,7 +98,7 @@ type failing struct {
 	told *model.FailingReplicas // nil: nothing
 }
 
-// set takes in a ReplicaSet; nil: it is gone.
+// set adds, changes or (nil) removes a ReplicaSet.
 func (f *failingWatch) set(k string, x *appsv1.ReplicaSet) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,7 +121,7 @@ func (f *failingWatch) set(k string, x *appsv1.ReplicaSet) {
 	}
 }
 
-// tellNamespace tells anew of the ReplicaSets of a namespace whose ResourceQuotas have changed.
+// tellNamespace reports the ReplicaSets of a namespace again after its ResourceQuotas have changed.
 func (f *failingWatch) tellNamespace(namespace string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

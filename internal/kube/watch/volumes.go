@@ -113,8 +113,8 @@ func (w *watcher) claimChanged(claim string) {
 	}
 }
 
-// classChanged translates again what a StorageClass can say something of: the pods with claims, and what is made from templates, whose pods may
-// have ephemeral volumes.
+// classChanged translates again what depends on a StorageClass: pods with claims, and pods created from templates, which
+// may have ephemeral volumes.
 func (w *watcher) classChanged() {
 	w.claimChanged("")
 	w.defaultsChanged("")

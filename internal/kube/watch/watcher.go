@@ -77,8 +77,8 @@ func (w *watcher) setDaemon(d *appsv1.DaemonSet) {
 	w.emit(func(s *state.State) { s.SetDaemon(m) })
 }
 
-// defaultsChanged translates again what is made from the templates of a namespace, of all where it is empty: what admission adds to
-// their pods has changed, or where their volumes can be made.
+// defaultsChanged translates again what is created from the templates of a namespace, of all if it is empty, because
+// admission defaults or the places of volumes have changed.
 func (w *watcher) defaultsChanged(namespace string) {
 	w.buffers.markDue(namespace)
 	if w.requests != nil {

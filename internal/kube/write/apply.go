@@ -52,7 +52,7 @@ func Apply(ctx context.Context, c *client.Client, o map[string]any, manager stri
 	return written(before), written(after), nil
 }
 
-// written is an object without its status and what the API server notes of its own; nil for none.
+// written returns an object without its status and server-set metadata; nil for nil.
 func written(o map[string]any) map[string]any {
 	if o == nil {
 		return nil

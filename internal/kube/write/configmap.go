@@ -14,7 +14,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// getConfigMap reads a ConfigMap to write it. One that may not be read is told as one that may not be written.
+// getConfigMap reads a ConfigMap before a write. A denied read is reported as a denied write.
 func getConfigMap(ctx context.Context, c *client.Client, namespace, name string) (*corev1.ConfigMap, error) {
 	var have corev1.ConfigMap
 	err := c.Core.Get().Namespace(namespace).Resource("configmaps").Name(name).Do(ctx).Into(&have)
@@ -24,8 +24,8 @@ func getConfigMap(ctx context.Context, c *client.Client, namespace, name string)
 	return &have, err
 }
 
-// putConfigMap creates a ConfigMap, or if it is there replaces it, and returns it as it was written. Every ConfigMap is written by it, so that a refusal is told:
-// see client.Client.OnWrite.
+// putConfigMap creates or replaces a ConfigMap, and returns the written object. Every ConfigMap is written by it, so
+// that refusals are reported: see client.Client.OnWrite.
 func putConfigMap(ctx context.Context, c *client.Client, there bool, next *corev1.ConfigMap) (*corev1.ConfigMap, error) {
 	request := c.Core.Post()
 	if there {

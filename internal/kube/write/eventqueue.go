@@ -44,7 +44,7 @@ func (q *fairEvents) push(namespace string, e *corev1.Event) bool {
 	return true
 }
 
-// pop takes the event to write next; nil where none waits.
+// pop removes and returns the event to write next; nil if there is none.
 func (q *fairEvents) pop() *corev1.Event {
 	for len(q.turns) > 0 {
 		n := q.turns[0]

@@ -129,7 +129,7 @@ func (r *recorder) scheduled(b plan.Bind) {
 	r.start()
 }
 
-// start has what waits written, if nobody is at it. The caller holds mu.
+// start starts writing queued events, unless this is already running. The caller holds mu.
 func (r *recorder) start() {
 	if !r.writing {
 		r.writing = true
@@ -137,7 +137,7 @@ func (r *recorder) start() {
 	}
 }
 
-// next takes the event to write now; nil where there is none, and then how long to wait for the next: 0 where none is left.
+// next returns the event to write now; nil if there is none, with the delay until the next one: 0 if none is left.
 func (r *recorder) next() (*corev1.Event, time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -41,7 +41,7 @@ func NewHeadrooms(c *client.Client, t *translate.Translator, now func() time.Tim
 	return &Headrooms{Headrooms: watch.NewHeadrooms(c, t), c: c, now: now, counted: map[string]time.Time{}}
 }
 
-// buffersPath is where the CapacityBuffers of a namespace are.
+// buffersPath returns the API path of the CapacityBuffers of a namespace.
 func buffersPath(namespace string) string {
 	return "/apis/" + bufferv1beta1.GroupVersion.String() + "/namespaces/" + namespace + "/capacitybuffers"
 }

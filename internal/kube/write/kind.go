@@ -21,7 +21,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// classify wraps an error of the API server with verb and object, and with what the caller should do about it.
+// classify wraps an error of the API server with the verb, the object and the error class for the caller.
 func classify(err error, verb, kind, name string) error {
 	if err == nil {
 		return nil

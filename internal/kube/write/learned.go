@@ -59,7 +59,7 @@ func (k *Kept) Swap(ctx context.Context, old, text string) (bool, error) {
 	return k.write(ctx, text, func(have string) bool { return have == old })
 }
 
-// write writes the text if that is right with what is there, and reports whether it was.
+// write writes the text if right accepts the stored text, and reports whether it did.
 func (k *Kept) write(ctx context.Context, text string, right func(have string) bool) (bool, error) {
 	for {
 		have, err := k.get(ctx)

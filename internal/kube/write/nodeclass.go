@@ -142,7 +142,7 @@ func storedCondition(group, resource string, have any, written []byte) (model.Co
 		" does not have the fields (it is older than Dovetail, or another program's); run: kubectl apply --server-side --force-conflicts -f charts/dovetail/crds/" + group + "_" + resource + ".yaml"}, nil
 }
 
-// statusPatch adds to patch what makes one status the other: fields that differ, and null for those that are gone.
+// statusPatch adds the differences between two statuses to patch: changed fields, and null for removed ones.
 func statusPatch(have any, want []byte, patch map[string]any) error {
 	raw, err := json.Marshal(have)
 	if err != nil {

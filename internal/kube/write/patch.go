@@ -46,7 +46,7 @@ func (o operation) MarshalJSON() ([]byte, error) {
 
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-// difference is what a merge patch must say to have the wanted values: null for what is to be removed.
+// difference returns the merge patch from have to want: null for removed keys.
 func difference(have, want map[string]string) map[string]any {
 	out := map[string]any{}
 	for k, v := range want {

@@ -75,7 +75,7 @@ func (a *Actor) Tolerate(ctx context.Context, t plan.Tolerate) (uint64, error) {
 	return 0, nil
 }
 
-// partialMetadata asks for an answer without spec and status.
+// partialMetadata requests a response without spec and status.
 const partialMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 // Evict evicts a pod with the eviction API. It returns ErrBlocked with the message if a PodDisruptionBudget or an

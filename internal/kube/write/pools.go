@@ -58,7 +58,7 @@ func (a *Actor) UpdatePool(ctx context.Context, u plan.UpdatePool) (uint64, erro
 	})
 }
 
-// poolResources has the resources that every pool has also where they are zero, as a reader of the API expects.
+// poolResources includes the resources that every pool has even if they are zero, as API clients expect.
 func (a *Actor) poolResources(r model.Resources, nodes int64) corev1.ResourceList {
 	out := a.t.ResourceList(r)
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods} {

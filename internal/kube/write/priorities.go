@@ -16,7 +16,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/watch"
 )
 
-// ranks are the priorities of node groups as the ConfigMap has them, or had them when it could last be read.
+// ranks are the priorities of node groups in the ConfigMap, or its last valid contents.
 type ranks struct {
 	mu    sync.Mutex
 	known bool // it was read, or is not there

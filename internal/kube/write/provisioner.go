@@ -100,7 +100,7 @@ func (s *provisionerSync) syncProvisioner(ctx context.Context, p *karpv1alpha5.P
 	return errors.Join(trouble, s.provisionerStatus(ctx, p, have, translation, translated))
 }
 
-// writePool makes the NodePool, or makes the one there what it should be. Metadata that others wrote stays.
+// writePool creates or updates the NodePool. Metadata of other writers is kept.
 func (s *provisionerSync) writePool(ctx context.Context, have, want *karpv1.NodePool) error {
 	if have == nil {
 		err := s.c.Karpenter.Post().Resource("nodepools").Body(want).Do(ctx).Error()
@@ -177,7 +177,7 @@ func (s *provisionerSync) provisionerStatus(ctx context.Context, p *karpv1alpha5
 // errNotOwned: an EC2NodeClass of the name is there and somebody else's.
 var errNotOwned = errors.New("it exists and was not created from this Provisioner; rename one of them")
 
-// writeClass makes the EC2NodeClass of a Provisioner or an AWSNodeTemplate, or makes the one there what it should be.
+// writeClass creates or updates the EC2NodeClass of a Provisioner or an AWSNodeTemplate.
 func (s *provisionerSync) writeClass(ctx context.Context, owner metav1.Object, want *awsv1.EC2NodeClass) error {
 	have, ok := s.c.Seen.EC2Classes.Get(want.Name)
 	if !ok {

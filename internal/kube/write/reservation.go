@@ -18,7 +18,7 @@ func changesReservation(u plan.UpdateNode) bool {
 	return slices.ContainsFunc(u.AddTaints, is) || slices.ContainsFunc(u.RemoveTaints, is)
 }
 
-// asCordon returns taints with the reservation as what a cordon bears.
+// asCordon returns taints with the reservation in the form of a cordon.
 func asCordon(taints []model.Taint) []model.Taint {
 	out := slices.Clone(taints)
 	for i := range out {

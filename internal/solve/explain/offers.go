@@ -84,7 +84,7 @@ func (t *offerTally) passesPlace(o *problem.Offer) bool {
 	return true
 }
 
-// passesBars reports whether an offer may be bought for the class.
+// passesBars reports whether an offer is not excluded for the class.
 func (t *offerTally) passesBars(o *problem.Offer) bool {
 	why, ok := t.class.Filter.BarOn(&t.s.In.Given.Pools[t.pool], o)
 	if !ok || !o.Available {
@@ -116,7 +116,7 @@ func (t *offerTally) addAllowed(o *problem.Offer) {
 	}
 }
 
-// reason returns why none of the offers can be bought, nil if one can.
+// reason returns why none of the offers can be launched, nil if one can.
 func (t *offerTally) reason() *plan.Reason {
 	switch {
 	case t.labels == 0:
@@ -374,7 +374,7 @@ func (s *Explainer) shortfall(c *problem.Class, o *problem.Offer) (worst int64) 
 	return worst
 }
 
-// needOf is what the class and the DaemonSets on an offer request together of the resource at k.
+// needOf returns the total request of the class and the DaemonSets on an offer of the resource at k.
 func (s *Explainer) needOf(c *problem.Class, o *problem.Offer, k int) int64 {
 	if o.Allocatable[k] == 0 { // or less, where DaemonSets go without
 		return c.Req[k] + s.Inst.DaemonRequests(o, k)
@@ -382,7 +382,8 @@ func (s *Explainer) needOf(c *problem.Class, o *problem.Offer, k int) int64 {
 	return c.Req[k] + o.InstanceType.Allocatable.At(s.In.Dims[k]) - o.Allocatable[k]
 }
 
-// lackOf is how much an offer lacks of what the class and the DaemonSets request of the resource at k, in millionths of that.
+// lackOf returns the shortfall of an offer for the class and the DaemonSets in the resource at k, in millionths of their
+// request.
 func (s *Explainer) lackOf(c *problem.Class, o *problem.Offer, k int) int64 {
 	if c.Req[k] <= o.Allocatable[k] {
 		return 0
@@ -395,7 +396,8 @@ func (s *Explainer) lackOf(c *problem.Class, o *problem.Offer, k int) int64 {
 	return problem.MulDiv(need-alloc, 1_000_000, need)
 }
 
-// fitsPromised reports whether the class would fit if the type's machines had what the catalog promised of them.
+// fitsPromised reports whether the class would fit if the machines of the type had the resources promised by the
+// catalog.
 func (s *Explainer) fitsPromised(c *problem.Class, o *problem.Offer) bool {
 	if len(c.Missing) > 0 {
 		return false
@@ -408,7 +410,8 @@ func (s *Explainer) fitsPromised(c *problem.Class, o *problem.Offer) bool {
 	return true
 }
 
-// explainSize names the resource that the nearest type lacks most of: one that no type has, if the class asks for such.
+// explainSize returns the reason for the resource with the largest shortfall in the nearest type, or for a requested
+// resource that no type has.
 func (s *Explainer) explainSize(c *problem.Class, o *problem.Offer) *plan.Reason {
 	if len(c.Missing) > 0 {
 		d := c.Missing[0]

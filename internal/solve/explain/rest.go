@@ -14,7 +14,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// explainLimit says which limit keeps every offer that fits from being bought, nil if none does.
+// explainLimit returns the reason for the limit that excludes every offer that fits, nil if there is none.
 func (s *Explainer) explainLimit(c *problem.Class, pi int) *plan.Reason {
 	left := &s.plan.Purchases.Limits[pi]
 	if !left.Limited {
@@ -161,7 +161,7 @@ func (s *Explainer) explainMinValues(c *problem.Class, pi int) *plan.Reason {
 	return lacking
 }
 
-// explainOthers is the reason where a machine could be had for one pod alone: others, placed before, are in the way.
+// explainOthers returns the reason if a machine could be launched for one pod alone: pods placed before prevent it.
 func (s *Explainer) explainOthers(c *problem.Class, pi int) plan.Reason {
 	if r := topology.MostSuspicious(c); r != nil {
 		return topology.ReasonOf(r)
@@ -282,7 +282,7 @@ func (s *Explainer) explainTopology(c *problem.Class, pi int) *plan.Reason {
 	return &r
 }
 
-// hasNoDomain reports whether no node that the pool could buy has the label that a rule is over.
+// hasNoDomain reports whether no node of the pool would have the label of a rule.
 func hasNoDomain(r *problem.Rule, tried []*topology.TopologyAssignment) bool {
 	return r.Key != problem.HostKey && !slices.ContainsFunc(tried, func(at *topology.TopologyAssignment) bool { return at.Labels[r.Key] != 0 })
 }

@@ -57,10 +57,10 @@ func nearestOf(r *plan.Reason, terms int) *plan.Reason {
 	return &out
 }
 
-// mostExplainedTerms is how many terms are looked at for a reason, the first of them.
+// mostExplainedTerms is the maximum number of terms examined for a reason, from the first.
 const mostExplainedTerms = 8
 
-// explainTerm says what keeps nodes of a pool from matching one term of node affinity, nil if nothing does.
+// explainTerm returns the reason why nodes of a pool cannot match one node affinity term, nil if they can.
 func (s *Explainer) explainTerm(t *model.NodeTerm, p *problem.Pool, known map[string]bool) *plan.Reason {
 	for i := range t.Requirements {
 		want := &t.Requirements[i]

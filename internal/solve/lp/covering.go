@@ -165,7 +165,7 @@ func (t *CoveringProgram) pivot(out, col int, cost, least float64) {
 	*t.Steps += int64(len(row)*len(row))/4 + 1
 }
 
-// columnCost returns what a machine costs; free capacity, -1, costs nothing.
+// columnCost returns the cost of a machine; free capacity, -1, costs nothing.
 func (t *CoveringProgram) columnCost(m int) float64 {
 	if m < 0 {
 		return 0

@@ -330,9 +330,9 @@ type Catalog struct {
 	poolSets       []*OfferSet // by pool: its offers without a limited quantity
 }
 
-// capacityIndex finds the offers large enough for an amount in a list sorted by price: it knows how much of each
-// resource the first so many have at most. Where machines are many, a search for the cheapest that holds a few pods
-// passes over most of those that are too small.
+// capacityIndex finds the offers large enough for an amount in a list sorted by price: it stores the maximum of each
+// resource over prefixes of the list. With many machines, a search for the cheapest one that holds a few pods skips most
+// of those that are too small.
 type capacityIndex struct {
 	maxima []Vec // among the first capacityIndexStep offers, the first two times as many, and so on
 	known  bool
@@ -376,8 +376,8 @@ func (s *Catalog) firstLevelCandidate(level int, req *Vec) int {
 	return s.levelCapacityIndex[level].firstCandidate(s, s.offersByPrice[l.Lo:l.Hi], req)
 }
 
-// family is pools that no pod of the demand can tell apart, by name. Their offers are those of the first; what is
-// bought is charged to the first that has something left within its limits.
+// family is a set of pools that no pod of the demand distinguishes, sorted by name. They share the offers of the first;
+// launches are charged to the first pool with remaining limits.
 type family struct {
 	Pools   []int
 	Limited bool   // every pool has limits

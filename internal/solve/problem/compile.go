@@ -35,8 +35,8 @@ func Compile(in *Input, work *Work) (*Catalog, *Instance) {
 	return catalog, inst
 }
 
-// compileClasses groups the demand into classes. They are placed in this order: priority, constrained before free
-// (they have fewer places to go), large before small (what is small fits into what is left), then by key.
+// compileClasses groups the demand into classes. They are placed in this order: priority, constrained before
+// unconstrained (they have fewer options), large before small (small ones fit in the remainder), then by key.
 func (s *problemCompiler) compileClasses() {
 	all, of, pods := s.distinctClasses()
 	tooMany := s.compileDims(all)
@@ -160,7 +160,7 @@ func SuppliedResources(nodes []ExistingNode, pools []Pool, n int) []bool {
 // isSupplied reports whether a resource is one that a node or an instance type has.
 func (s *problemCompiler) isSupplied(d int) bool { return d < s.fixedDims || s.supplied[d] }
 
-// missingOf lists the resources that a class asks for and that no node and no instance type has, ascending; nil: none.
+// missingOf returns the requested resources of a class that no node and no instance type has, ascending; nil: none.
 func (s *problemCompiler) missingOf(c *model.Class) (missing []model.Dim) {
 	for d := s.fixedDims; d < len(c.Requests); d++ {
 		if c.Requests[d] > 0 && !s.supplied[d] {
@@ -170,7 +170,7 @@ func (s *problemCompiler) missingOf(c *model.Class) (missing []model.Dim) {
 	return missing
 }
 
-// refuseUnknownDims refuses a class that asks for a resource beyond those that one problem may use.
+// refuseUnknownDims refuses a class that requests a resource beyond the maximum number of resources in one problem.
 func (s *problemCompiler) refuseUnknownDims(c *Class) {
 	for d, v := range c.Spec.Requests {
 		if _, ok := slices.BinarySearch(s.in.Dims, model.Dim(d)); v > 0 && !ok && s.isSupplied(d) {
@@ -277,7 +277,7 @@ func (s *problemCompiler) compileKeys() {
 	}
 }
 
-// keySet is label keys that something in a problem looks at.
+// keySet is the set of label keys used in a problem.
 type keySet map[string]bool
 
 // addOfNodes adds the keys that a class asks nodes for.

@@ -3,7 +3,7 @@
 
 package problem
 
-// problemCompiler holds what is needed only while a problem is compiled.
+// problemCompiler is the state needed only while a problem is compiled.
 type problemCompiler struct {
 	in      *Input
 	work    *Work
@@ -18,7 +18,7 @@ type problemCompiler struct {
 	registers        bool // some class has a volume whose driver must be registered on the node: see model.Volume
 }
 
-// offerCompiler holds what is needed only while offers are made.
+// offerCompiler is the state needed only while offers are compiled.
 type offerCompiler struct {
 	in       *Input
 	work     *Work

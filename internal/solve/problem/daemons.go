@@ -90,7 +90,7 @@ func (s *problemCompiler) findNearDaemons(r *daemonRules, c *model.Class) {
 	}
 }
 
-// standsSomewhere reports whether pods of a DaemonSet stand on some node, or may on one that is bought.
+// standsSomewhere reports whether pods of a DaemonSet run on some node, or may on one that is launched.
 func (s *problemCompiler) standsSomewhere(d *daemon) bool {
 	return slices.ContainsFunc(s.in.Given.Pools, func(p Pool) bool { return d.Filter.mayReach(s.in.Keys.Keys, &p, s.catalog.ProviderKeysOf(p.Types)) }) ||
 		slices.ContainsFunc(s.in.Given.Nodes, func(x ExistingNode) bool { return runsDaemon(&x, d.Spec) })

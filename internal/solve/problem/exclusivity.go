@@ -15,10 +15,10 @@ import (
 // resource more to look at wherever resources are.
 const maxExclusivities = 4
 
-// compileExclusivities makes a resource of each large mutual anti-affinity group: pods no two of which may share a
-// host, since each has anti-affinity against all of them. They ask for one unit each, and a machine has one. So
-// whatever packs, prices or proves by resources knows that so many pods need as many machines; the rule itself is
-// kept by topology. These resources lie behind the real ones in a vec.
+// compileExclusivities adds a resource for each large mutual anti-affinity group: pods no two of which may share a host,
+// because each has anti-affinity to all of them. Each pod requests one unit, and a machine has one. So packing, prices
+// and proofs by resources take into account that these pods need as many machines; topology enforces the rule itself.
+// These resources follow the real ones in a Vec.
 func (s *problemCompiler) compileExclusivities() {
 	type group struct {
 		key     string

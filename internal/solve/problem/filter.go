@@ -12,7 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// barsOf returns what the pools bar for a class.
+// barsOf returns the bars of the pools that apply to a class.
 func (s *problemCompiler) barsOf(c *model.Class) (out map[barredSite]plan.Reason) {
 	for i := range s.in.Given.Pools {
 		for _, b := range s.in.Given.Pools[i].Barred {
@@ -118,8 +118,8 @@ func (s *Instance) IsNear(v *model.Volume, o *Offer) bool {
 	return len(v.Topology) == 0 || AnyTermMatches(s.in.compileTerms(v.Topology), &s.in.Keys, o.Labels, nil, "")
 }
 
-// mayReach reports whether a class with this filter might be on a machine of the pool, as far as the pool's taints and
-// its own labels say.
+// mayReach reports whether a class with this filter could be on a machine of the pool, according to the pool's taints
+// and labels.
 func (f *nodeFilter) mayReach(keys []string, p *Pool, known map[string]bool) bool {
 	if model.Untolerated(p.Taints, f.Tolerations) != nil {
 		return false

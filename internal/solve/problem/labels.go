@@ -3,8 +3,7 @@
 
 package problem
 
-// labelTable interns the label keys that anything in the problem looks at, and their values; value 0 is "no such
-// label".
+// labelTable interns the label keys used in the problem, and their values; value 0 means that the label is missing.
 type labelTable struct {
 	Ids        map[string]int // by key
 	Keys       []string
@@ -26,7 +25,7 @@ func (t *labelTable) addKey(key string) {
 	t.ValueNames = append(t.ValueNames, []string{""})
 }
 
-// internValue returns the number of a value of a key, new where it was not seen yet.
+// internValue returns the number of a value of a key, and assigns one to a new value.
 func (t *labelTable) internValue(key int, v string) int32 {
 	id, ok := t.valueIDs[key][v]
 	if !ok {

@@ -24,7 +24,7 @@ type PoolLimits struct {
 	counts []*limitCount
 }
 
-// limitCount is what is left of one limit.
+// limitCount is the remainder of one limit.
 type limitCount struct {
 	id      int    // of all that there are, by which they are told apart
 	limit   int    // of Problem.Limits, or OwnLimits
@@ -97,7 +97,7 @@ func newSharedCount(p *Problem, limit int) *limitCount {
 	return c
 }
 
-// add has the pool's nodes count against a limit too, where it limits something.
+// add makes a limit apply to the pool's nodes, if it limits anything.
 func (l *PoolLimits) add(c *limitCount) {
 	limited := c.nodes >= 0
 	for d, h := range c.has {

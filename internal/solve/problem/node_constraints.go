@@ -85,7 +85,7 @@ func (x *NodeConstraint) Concerns(in *Input, c *Class) bool {
 	return x.concerns != nil && x.concerns(in, c)
 }
 
-// occupies reports whether some constraint looks at pods of the class: see Class.Occupies.
+// occupies reports whether some constraint checks pods of the class: see Class.Occupies.
 func (c *Class) occupies(in *Input) bool {
 	return slices.ContainsFunc(NodeConstraints[:], func(x *NodeConstraint) bool { return x.Concerns(in, c) })
 }

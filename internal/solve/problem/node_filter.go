@@ -10,7 +10,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// nodeFilter is what a class asks of a node's labels, taints and name. Classes that ask the same share one.
+// nodeFilter are the requirements of a class on a node's labels, taints and name. Classes with equal requirements share
+// one.
 type nodeFilter struct {
 	id            int
 	Tolerations   []model.Toleration
@@ -84,7 +85,7 @@ func (q *requirement) Matches(t *labelTable, v int32) bool {
 	return q.verdicts[v] == 1
 }
 
-// passesAffinity reports whether node affinity lets the class on a node to come with these label values and this name.
+// passesAffinity reports whether node affinity allows the class on a new node with these label values and this name.
 func (f *nodeFilter) passesAffinity(t *labelTable, vals []int32, open model.Requirements, name string) bool {
 	return len(f.Terms) == 0 || AnyTermMatches(f.Terms, t, vals, open, name)
 }

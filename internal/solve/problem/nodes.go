@@ -233,7 +233,7 @@ func (s *Instance) checkAdmitOnNode(r *daemonRules, node int) bool {
 	return r.near == nil || r.isNear(&s.in.Keys, s.Nodes.Labels[s.Nodes.ShapeOf[node]], beside || s.in.hasPodSelected(x, r.selectors))
 }
 
-// comingTo returns the DaemonSets whose pods are still to come to an existing node: those that the node admits, and that fit.
+// comingTo returns the DaemonSets whose pods are missing on an existing node: those that the node admits, and that fit.
 func (s *Instance) comingTo(node int) (out []int) {
 	free := slices.Clone(s.InitialFree[node*s.in.NumDims : node*s.in.NumDims+s.in.NumDims])
 	for i, d := range s.Daemons {

@@ -13,7 +13,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// compileOffers lists what can be bought and which classes each offer admits.
+// compileOffers lists what can be launched and which classes each offer admits.
 func (s *offerCompiler) compileOffers() {
 	pools := slices.Clone(s.in.Given.Pools)
 	slices.SortStableFunc(pools, func(a, b Pool) int {
@@ -218,7 +218,7 @@ func (s *offerCompiler) labelShapeOf(p *Pool, given []int32, variant []model.Req
 // maxVariants bounds the ways to fix a pool's open labels.
 const maxVariants = 64
 
-// labelVariants lists the ways to fix the labels that the pool leaves open and that somebody looks at.
+// labelVariants lists the ways to fix the labels that the pool leaves open and that the problem uses.
 func (s *offerCompiler) labelVariants(p *Pool, known map[string]bool) [][]model.Requirement {
 	out := [][]model.Requirement{nil}
 	for i := range p.Requirements {
@@ -312,7 +312,7 @@ func (s *offerCompiler) isTopologyKey(key string) bool {
 	})
 }
 
-// chargeOf is what a node of an offering takes of limits: see PoolLimits.
+// chargeOf returns the amounts that a node of an offering counts toward limits: see PoolLimits.
 func (s *problemCompiler) chargeOf(t *model.InstanceType, o *model.Offering) model.Resources {
 	for i := range s.in.Given.Limits {
 		if s.in.Given.Limits[i].MicroPerHour >= 0 {

@@ -13,13 +13,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// canBuyFrom reports whether anything may be bought from the pool at all.
+// canBuyFrom reports whether anything can be launched from the pool.
 func canBuyFrom(p *Pool) bool { return p.Ready && !p.Deleting && p.Replicas < 0 }
 
 // unsetValue stands for a label that neither type nor offering says anything about.
 const unsetValue = int32(-2)
 
-// catalogOf returns what a pool can buy.
+// catalogOf returns what a pool can launch.
 func (s *offerCompiler) catalogOf(p *Pool) *poolCatalog {
 	same := func(types []*model.InstanceType) bool { return slices.Equal(types, p.Types) }
 	known := s.catalog.ProviderKeysOf(p.Types)
@@ -41,7 +41,7 @@ func (s *offerCompiler) catalogOf(p *Pool) *poolCatalog {
 	return a
 }
 
-// listOfferings lists what the types offer under the requirements.
+// listOfferings lists the offerings of the types that satisfy the requirements.
 func (s *offerCompiler) listOfferings(a *poolCatalog, rs model.Requirements) {
 	types, offerings := slices.Clone(a.types), 0
 	slices.SortFunc(types, func(a, b *model.InstanceType) int { return strings.Compare(a.Name, b.Name) })
@@ -181,7 +181,7 @@ func labelsKey(l model.Labels) string {
 	return b.String()
 }
 
-// addPool adds a pool, unless there is one without limits already: nothing is bought from those behind it.
+// addPool adds a pool, unless the family already has one without limits: later ones would never be used.
 func (f *family) addPool(pool int, l *PoolLimits) {
 	if len(f.Pools) > 0 && !f.Limited {
 		return

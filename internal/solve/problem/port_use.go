@@ -95,7 +95,7 @@ func isWhole(p *model.HostPort) bool {
 	return p.IP == "" || p.IP == "0.0.0.0" || p.IP == "::"
 }
 
-// useOf is what a list of ports takes and conflicts with; ports that have no number are left out.
+// useOf returns the PortUse of a list of ports; ports without a number are omitted.
 func (t *portTable) useOf(list []model.HostPort) (u PortUse) {
 	if len(list) == 0 {
 		return u

@@ -12,7 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// daemon is a DaemonSet: what its pod asks for, and on which nodes it will stand.
+// daemon is a DaemonSet: the requests of its pod, and the nodes on which it runs.
 type daemon struct {
 	Spec   *model.Daemon
 	req    Vec
@@ -96,8 +96,8 @@ func (s *Usage) Reset() {
 	}
 }
 
-// firstPlanSteps is how many steps, beside those allowed for refining, attempts may take before the solver makes do
-// with the last one.
+// firstPlanSteps is the number of steps, in addition to those for refinement, after which attempts stop and the last one
+// is used.
 const firstPlanSteps = 400_000_000
 
 // OutOfSteps reports whether attempts have exceeded the maximum number of steps, and marks the plan as truncated.
@@ -213,7 +213,7 @@ func (s *Input) AllSelectorsMatch(xs []model.Selector, c *model.Class) bool {
 	return true
 }
 
-// adjustmentDivisor: an adjusted cost is at most one part in so many above the price.
+// adjustmentDivisor limits an adjusted cost: it exceeds the price by at most price/adjustmentDivisor.
 const adjustmentDivisor = 100
 
 // AdjustPrice returns the adjusted cost of a machine, by which plans are compared: its price plus Policy.MachineMicro,

@@ -168,7 +168,7 @@ type Class struct {
 // Unplaced returns the number of pods of the class that are not placed.
 func (c *Class) Unplaced() int { return len(c.Pods) - c.Assigned }
 
-// separation is a preference of a class for no more than so many of its pods on one machine.
+// separation is a preference of a class for a maximum number of its pods on one machine.
 type separation struct {
 	Most   int64 // 0: no such preference
 	Weight int64 // weight of the preference, at most 100

@@ -106,7 +106,7 @@ func (used *Occupancy) leaving(driver string) (n int) {
 	return n
 }
 
-// volumesFit reports whether the volumes of a pod may be attached beside those already there, and if not, whose limit
+// volumesFit reports whether the volumes of a pod may be attached in addition to existing ones, and if not, whose limit
 // they exceed. A volume attached twice counts once.
 func volumesFit(c *Class, used *Occupancy, limits map[string]int64) (string, bool) {
 	for i := range c.CsiVolumes {
