@@ -44,8 +44,9 @@ func (t *task) solveAssuming(way pack.Alternative) *pack.Planner {
 	return s
 }
 
-// Other alternatives are tried for problems of at most maxPodsForAlternatives pods: among more, one group or what is
-// left of one level matters little. At most maxAlternatives are, taking about alternativeSteps.
+// Other alternatives are tried for problems of at most maxPodsForAlternatives pods, because with more pods the start of
+// one group or the remainder of one level matters little. At most maxAlternatives are tried, with about alternativeSteps
+// steps.
 const (
 	maxAlternatives        = 24
 	maxPodsForAlternatives = 1000

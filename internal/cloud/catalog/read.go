@@ -38,24 +38,24 @@ func Load(path string) (*Catalog, error) {
 	return Parse(path, data)
 }
 
-// Parse reads a catalog of either format: an object is ours, a list is Karpenter's KWOK instance-types file. name is what
-// errors call it.
+// Parse parses a catalog in either format: an object is in Dovetail's format, a list is an instance types file of Karpenter's
+// KWOK provider. name is the name in errors.
 //
-// Ours:
+// Dovetail's format:
 //
 //	{"region": "us-east-1",            optional, default us-east-1
 //	 "zones": ["us-east-1a", …],       optional, default the region's a, b and c
 //	 "pricesAsOf": "…", "source": "…", optional
 //	 "instanceTypes": [{
 //	   "name": "m5.large", "arch": "amd64",
-//	   "vcpu": 2, "memoryMiB": 8192,   optional: the machine's whole size, default what is allocatable
+//	   "vcpu": 2, "memoryMiB": 8192,   optional: the machine's capacity, default allocatable
 //	   "allocatable": {"cpu": "1930m", "memory": "6903Mi", "pods": "29", …},
 //	   "onDemandUSDPerHour": 0.096,    one of the two prices
-//	   "spotUSDPerHour": 0.0423,       optional: one price, or one a zone as an object; without it spot is modelled
+//	   "spotUSDPerHour": 0.0423,       optional: one price, or an object with one per zone; default modelled
 //	   "os": "linux",                  optional
-//	   "eni": [3, 10],                 optional: network interfaces and addresses of each, for EC2NodeClasses that say how many pods a node takes
+//	   "eni": [3, 10],                 optional: network interfaces and addresses of each, for EC2NodeClasses with a maximum number of pods
 //	   "zones": ["us-east-1a"],        optional, default the file's
-//	   "labels": {"instance-family": "m5", …}}]}  optional; keys without a domain are given karpenter.k8s.aws/
+//	   "labels": {"instance-family": "m5", …}}]}  optional; keys without a domain get the prefix karpenter.k8s.aws/
 func Parse(name string, data []byte) (*Catalog, error) {
 	p := &parser{name: name, data: data}
 	c, err := p.parse()

@@ -23,10 +23,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// giveBackClaims makes the NodeClaims that Dovetail made for a pool anew as Karpenter's. Dovetail is kept from the pool
-// first: nothing new is decided for it, what comes or goes is seen through, then nothing is done.
+// giveBackClaims recreates the NodeClaims that Dovetail created for a pool as Karpenter's. First, Dovetail is excluded
+// from the pool: it decides nothing new, finishes running operations, and then does nothing.
 //
-// A NodeClaim that somebody deletes while nothing is done is seen through by Dovetail before the others are gone on with.
+// If a NodeClaim is deleted in this state, Dovetail completes the deletion before the release of the others continues.
 func (t *NodePools) giveBackClaims(ctx context.Context, pool string, p rawObject) error {
 	held := textOf(dig(p, "metadata", "annotations"), translate.AnnotationRelease) == model.ReleaseHold
 	for {
@@ -70,8 +70,8 @@ func (t *NodePools) hold(ctx context.Context, pool string, p rawObject) error {
 	return sleep(ctx, t.pause().hold)
 }
 
-// giveBackHeld makes the NodeClaims of a pool for which Dovetail does nothing anew as Karpenter's. The error is a
-// deletedError where one of them is being deleted.
+// giveBackHeld recreates the NodeClaims of a pool for which Dovetail does nothing as Karpenter's. It returns a
+// deletedError if one of them is being deleted.
 func (t *NodePools) giveBackHeld(ctx context.Context, pool string) error {
 	entries, err := t.entries(ctx)
 	if err != nil {
@@ -151,8 +151,8 @@ func (t *NodePools) awaitSettled(ctx context.Context, pool string) error {
 	}
 }
 
-// remakeClaim makes a NodeClaim anew in Karpenter's group, as it was written down, and forgets what was written. It may
-// have been begun before, and stopped anywhere.
+// remakeClaim recreates a NodeClaim in Karpenter's API group from its stored manifest, and deletes the manifest. An
+// earlier run may have been interrupted at any point.
 func (t *NodePools) remakeClaim(ctx context.Context, name, written string) error {
 	var was rawObject
 	if err := json.Unmarshal([]byte(written), &was); err != nil {
@@ -221,8 +221,8 @@ func (t *NodePools) remakeClaim(ctx context.Context, name, written string) error
 	return t.setEntry(ctx, claimEntry+name, "")
 }
 
-// dropClaim takes a NodeClaim out of the API server without anybody ending what it stands for: its finalizer is taken
-// off, and it is deleted as it is then. Whoever puts the finalizer back in between is asked again.
+// dropClaim removes a NodeClaim from the API server without terminating its machine: it removes the finalizer and
+// deletes that version. It retries if the finalizer is added again in between.
 func (t *NodePools) dropClaim(ctx context.Context, name string) error {
 	for {
 		c, err := t.get(ctx, "nodeclaims", name)

@@ -198,8 +198,8 @@ func (t *NodeGroups) Release(ctx context.Context, class string) error {
 	return nil
 }
 
-// releasePool gives the groups of one NodePool back. A NodeClaim that somebody deletes while nothing is done is seen
-// through by Dovetail before the others are gone on with.
+// releasePool releases the groups of one NodePool. If a NodeClaim is deleted while Dovetail does nothing, Dovetail
+// completes the deletion before the release of the others continues.
 func (t *NodeGroups) releasePool(ctx context.Context, h *handedGroups, name string) error {
 	p, err := t.get(ctx, "nodepools", name)
 	if err != nil {
@@ -261,9 +261,9 @@ func (t *NodeGroups) mark(ctx context.Context, name, manager, release string) er
 	return t.annotate(ctx, p, notes)
 }
 
-// dropClaims takes the NodeClaims of a NodePool out of the API server, and Dovetail's marks off their nodes and
-// instances: off the instances first, since one that bears a NodeClaim which is gone would be ended. The error is a
-// deletedError where somebody is deleting one of the NodeClaims.
+// dropClaims removes the NodeClaims of a NodePool from the API server, and Dovetail's marks from their nodes and
+// instances: first from the instances, because an instance with the mark of a missing NodeClaim would be terminated. It
+// returns a deletedError if one of the NodeClaims is being deleted.
 func (t *NodeGroups) dropClaims(ctx context.Context, h *handedGroups, pool string) error {
 	claims, err := t.list(ctx, "nodeclaims", karpv1.LabelNodePool+"="+pool)
 	if err != nil {

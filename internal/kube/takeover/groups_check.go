@@ -220,8 +220,8 @@ func (r *runningAutoscaler) scales(ctx context.Context, group string, tags map[s
 	return nil
 }
 
-// clearLeftovers takes Cluster Autoscaler's taints off the nodes of groups, and the cordon that it sets beside the first
-// of them: what it had begun to remove stays. It returns what was cleared, for people, by node.
+// clearLeftovers removes Cluster Autoscaler's taints from the nodes of groups, and the cordon that it sets with the
+// first of them: nodes that it was about to remove stay. It returns the cleared taints by node, for display.
 func (t *NodeGroups) clearLeftovers(ctx context.Context, groups []string) (out []string, err error) {
 	member := map[string]bool{}
 	for _, g := range groups {

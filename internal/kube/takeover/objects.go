@@ -73,8 +73,8 @@ func (t *NodePools) patch(ctx context.Context, resource, name, subresource strin
 	return out, nil
 }
 
-// update reads an rawObject, changes its metadata and writes that, again where somebody else wrote in between. change
-// returns false where there is nothing to write.
+// update reads a rawObject, changes its metadata and writes it, and retries on conflicts. change returns false if there
+// is nothing to write.
 func (t *NodePools) update(ctx context.Context, c rest.Interface, resource, name string, change func(rawObject) bool) error {
 	for {
 		have, err := write.DecodeObject(c.Get().Resource(resource).Name(name).SetHeader("Accept", "application/json").Do(ctx).Raw())

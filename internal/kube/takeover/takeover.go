@@ -121,8 +121,8 @@ func (t *NodePools) release(ctx context.Context, pool string) error {
 	})
 }
 
-// remake makes a pool anew as change has it, with its NodeClaims. change returns false where there is nothing to
-// change. Where the group of the node class stays the pool is not made anew but its annotations are written.
+// remake recreates a pool as changed by change, with its NodeClaims. change returns false if there is nothing to change.
+// If the API group of the node class stays the same, only annotations are written.
 func (t *NodePools) remake(ctx context.Context, name string, change func(rawObject) bool) error {
 	entries, err := t.entries(ctx)
 	if err != nil {
@@ -397,8 +397,8 @@ func (t *NodePools) keepEdits(ctx context.Context, name string, have, want rawOb
 	return want, nil
 }
 
-// carryEdits is the spec of a pool that is to be made anew, and whether somebody has changed it. have is the pool before
-// quiesce, want the manifest written down then, now the pool as it is.
+// carryEdits returns the spec of a pool to recreate, and whether it was edited. have is the pool before quiesce, want
+// the manifest stored then, now the current pool.
 func carryEdits(have, want, now rawObject) (spec rawObject, edited bool) {
 	spec = runtime.DeepCopyJSON(now["spec"].(rawObject))
 	if _, taken := translate.ClassGroup(groupOf(have)); !taken {
@@ -505,9 +505,9 @@ func (t *NodePools) setOwners(ctx context.Context, pool, uid string) error {
 	return nil
 }
 
-// annotate writes Dovetail's annotations of a NodePool: those that want names are set, the others are taken off. Karpenter
-// and Dovetail write the pool's status meanwhile, so a conflict is answered by reading the pool again; it stays an error
-// where somebody else wrote those annotations, or where another pool bears the name now.
+// annotate sets Dovetail's annotations of a NodePool to want, and removes the others. Karpenter and Dovetail write the
+// status of the pool meanwhile, so on a conflict the pool is read again. It returns an error if the annotations were
+// changed by others, or if another pool has the name now.
 func (t *NodePools) annotate(ctx context.Context, p rawObject, want rawObject) error {
 	notes := rawObject{}
 	for _, key := range []string{translate.AnnotationManagedBy, translate.AnnotationRelease} {

@@ -45,7 +45,7 @@ var LowerBounds = []lowerBound{
 // CompleteCost sets the lower bound in the cost of a plan: the highest lower bound on the cost of any plan for the same
 // pods.
 //
-// The certificate are resource prices at which the resources of each machine that the demand may use are worth at most
+// The certificate consists of resource prices at which the resources of each machine that the demand may use are worth at most
 // its price. Then the pods are worth at most the cost of their machines minus the value of free capacity. A pod belongs
 // to the first weight level that offers it a machine, according to the weight rule. If limits bind, the rule may move it
 // to a lower level, and if pods of several weights need machines, some may fit on machines of the others: then the

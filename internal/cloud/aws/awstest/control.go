@@ -17,7 +17,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// What is no part of AWS is below /_aws/, JSON over HTTP:
+// The control API, which is not part of AWS, is below /_aws/, JSON over HTTP:
 //
 //	GET    /_aws/healthz
 //	POST   /_aws/faults        FaultList      adds faults
@@ -26,17 +26,17 @@ import (
 //	POST   /_aws/interrupt     Interruption   answers Interrupted
 //	POST   /_aws/prices        PriceMove      moves a spot price
 //	POST   /_aws/releases      Release        Amazon publishes images
-//	POST   /_aws/reservations  Reservation    answers it with its id
-//	POST   /_aws/cancel        Cancellation   ends a reservation before its time
-//	POST   /_aws/shifts        Shift          starts a zonal shift of the cluster; answers it with its id
-//	POST   /_aws/shifts/end    ShiftEnd       ends zonal shifts before their time
-//	PUT    /_aws/groups        Group          makes or changes an Auto Scaling group
+//	POST   /_aws/reservations  Reservation    answers it with its ID
+//	POST   /_aws/cancel        Cancellation   ends a reservation early
+//	POST   /_aws/shifts        Shift          starts a zonal shift of the cluster; answers it with its ID
+//	POST   /_aws/shifts/end    ShiftEnd       ends zonal shifts early
+//	PUT    /_aws/groups        Group          creates or changes an Auto Scaling group
 //	GET    /_aws/groups                       answers GroupList
 //	POST   /_aws/upgrade       Upgrade        EKS upgrades a managed node group; answers GroupSeen
-//	POST   /_aws/drained       Drain          a node of such an upgrade holds no pods any more; answers GroupSeen
-//	POST   /_aws/rebalance     GroupName      AZRebalance moves one member; answers Interrupted: who came and who went
+//	POST   /_aws/drained       Drain          a node of such an upgrade has been drained; answers GroupSeen
+//	POST   /_aws/rebalance     GroupName      AZRebalance replaces one member; answers Interrupted: the new and the old member
 //	GET    /_aws/books         ?tag=KEY       answers Books
-//	DELETE /_aws/calls                        counts calls from nothing
+//	DELETE /_aws/calls                        resets the counts of calls
 
 // PriceMove is a new spot price of a type in a zone, or in all zones.
 type PriceMove struct {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package awstest is Amazon Web Services without machines: a server on loopback that speaks the protocols of EC2, Auto Scaling,
-// SSM, SQS, IAM, STS, EKS, ARC zonal shift and the Price List, for the calls that Dovetail makes. Its instances are the machines of
-// cloud/machines, so an instance that it starts appears as a Node. A product, what `dovetail-sandbox up --cloud aws` buys from, and
-// not a mock.
+// Package awstest simulates Amazon Web Services without machines: a server on loopback with the protocols of EC2, Auto
+// Scaling, SSM, SQS, IAM, STS, EKS, ARC zonal shift and the Price List, for the calls that Dovetail makes. Its instances
+// are machines of package machines, so a launched instance appears as a Node. `dovetail-sandbox up --cloud aws` uses it,
+// so it is a product and not a mock.
 //
-// It never checks a signature, never reaches out, and knows nothing of NodePools or claims beyond the tags it is given. What
-// becomes of a Node it takes from the user data of the instance and from nothing else, as a kubelet would.
+// It does not check signatures, makes no outgoing requests, and knows NodePools and claims only by tags. Like a kubelet,
+// it takes the properties of a Node only from the user data of the instance.
 //
-// Invariants. What was answered is in the journal of cloud/machines, on disk, before the answer leaves, and a call's records are
-// there all or not at all: client tokens, launch templates, tags, groups and messages outlive the process. Equal seeds, faults
-// and calls give equal answers. A parameter that it does not read is refused (UnknownParameter), never ignored. The shapes are
-// those of the official service models (package shapes); test/awsmodels proves it of every field. Faults live in memory only, except what they
-// did.
+// Invariants: everything in a response was written to the journal of package machines before, and the records of a call
+// are complete or missing, so client tokens, launch templates, tags, groups and messages survive restarts. Equal seeds,
+// faults and calls give equal responses. An unsupported parameter is rejected (UnknownParameter), never ignored. The
+// shapes are those of the official service models (package shapes), which test/awsmodels checks for every field. Faults
+// are only in memory, except for their effects.
 //
-// Start reading at Cloud, then operations.go for the calls; fleet.go is the heart.
+// Start reading at Cloud, then at operations.go for the calls; fleet.go has the central part.
 package awstest

@@ -14,9 +14,9 @@ type template struct {
 	ID, Name string
 	Created  time.Time
 	Token    string `json:",omitempty"`
-	Digest   string `json:",omitempty"` // of the request that made it, for Token
+	Digest   string `json:",omitempty"` // digest of the request that created it, for Token
 	Tags     map[string]string
-	Versions []templateVersion // Versions[i] is number i+1, the last one the default
+	Versions []templateVersion // Versions[i] has number i+1; the last one is the default
 }
 
 type templateVersion struct {
@@ -49,19 +49,19 @@ type instance struct {
 	Profile     string   `json:",omitempty"`
 	SpotRequest string   `json:",omitempty"`
 	Reserved    string   `json:",omitempty"` // capacity reservation
-	Preference  string   `json:",omitempty"` // for capacity reservations, as the launch template has it
-	Targeted    string   `json:",omitempty"` // the reservation that the launch template names
+	Preference  string   `json:",omitempty"` // capacity reservation preference of the launch template
+	Targeted    string   `json:",omitempty"` // capacity reservation named by the launch template
 	HopLimit    *int64   `json:",omitempty"`
 	Tags        map[string]string
 	Runs        time.Time // when it is no longer pending
 	Group       string    `json:",omitempty"` // Auto Scaling group
-	Protected   bool      `json:",omitempty"` // from the group's scale-in
-	Reboots     int       `json:",omitempty"` // that were asked for
-	Goes        time.Time `json:",omitzero"`  // an interruption takes it then
-	Reason      string    `json:",omitempty"` // why it was ended, by whom
-	NeverJoins  string    `json:",omitempty"` // what keeps its kubelet from joining
+	Protected   bool      `json:",omitempty"` // scale-in protection
+	Reboots     int       `json:",omitempty"` // number of requested reboots
+	Goes        time.Time `json:",omitzero"`  // when it is interrupted
+	Reason      string    `json:",omitempty"` // state transition reason
+	NeverJoins  string    `json:",omitempty"` // why its kubelet does not join
 	Event       string    `json:",omitempty"` // code of a scheduled event
-	Impaired    time.Time `json:",omitzero"`  // since when its status checks fail
+	Impaired    time.Time `json:",omitzero"`  // start of failed status checks
 }
 
 // profile is an instance profile.
@@ -105,9 +105,9 @@ type activity struct {
 type image struct {
 	ID, Name   string
 	Arch       string // x86_64 or arm64
-	Family     string // how its user data is read: al2, al2023, bottlerocket or custom
+	Family     string // format of its user data: al2, al2023, bottlerocket or custom
 	Owner      string
-	Alias      string // of the owner: amazon, or none
+	Alias      string // alias of the owner: amazon, or empty
 	Created    time.Time
 	Deprecated time.Time `json:",omitzero"`
 	Parameters []string

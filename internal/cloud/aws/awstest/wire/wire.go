@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package wire reads and writes calls as the services of AWS have them: the query protocol of EC2, the query protocol of the older services, JSON
-// 1.0 and 1.1, and REST with JSON. It knows no service: Service and Operation say what a service has, by types whose tags name their fields
-// on the wire. A parameter that an operation has no field for is refused, never ignored.
+// Package wire reads and writes calls in the protocols of AWS services: the query protocol of EC2, the query protocol of
+// older services, JSON 1.0 and 1.1, and REST with JSON. It does not know any service: Service and Operation define the
+// calls of a service, by types whose tags name their fields in the protocol. A parameter without a field is rejected,
+// never ignored.
 //
 // Start reading at Service.
 package wire
