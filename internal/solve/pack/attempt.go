@@ -3,9 +3,8 @@
 
 package pack
 
-// Solve places and buys for every pod, starting from one alternative. Attempts are made until none of the assumptions
-// they were made with turns out to be wrong; then what was bought is consolidated, and pods left out are tried once
-// more.
+// Solve places pods and launches machines for the rest, starting from one alternative. Attempts are repeated until none
+// of their assumptions is refuted. Then the machines are consolidated, and pods left out are tried once more.
 func (s *Planner) Solve(way Alternative) {
 	a := Assumptions{Alternative: way}
 	if way.LimitLevel > 0 {

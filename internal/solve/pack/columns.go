@@ -21,8 +21,9 @@ type master struct {
 	smoothing float64   // how much of the duals asked at is taken from it
 }
 
-// NewMaster begins with one column for each demand: the machine that is cheapest for each pod, with as many as fit and are to be placed. A column of more
-// pods than there are would make a share of a large machine look cheaper than the whole small one that a plan can buy.
+// NewMaster returns a master program with one column per demand: the cheapest machine for each pod, with as many pods as
+// fit, but at most the remaining ones. A column with more pods than remain would make a share of a large machine seem
+// cheaper than a whole small one.
 func NewMaster(p *Packing, remaining []int64) *master {
 	t := &master{Compiled: p.Compiled, p: p, Program: &lp.CoveringProgram{Steps: &p.Work.Steps, RowOf: make([]int, len(remaining))}}
 	for _, m := range p.Market.Machines {
@@ -85,9 +86,9 @@ const (
 	meanDecay    = 0.8
 )
 
-// GenerateColumns makes columns until none makes the plan cheaper, and says so, or the steps allowed are done. Each
-// round asks every machine for patterns at the duals of now: at first those that are quickly made, and tables only
-// once these bring nothing more.
+// GenerateColumns generates columns until no column makes the plan cheaper (done), or the steps are used up. Each round
+// tries every machine for patterns at the current duals: first with fast searches, and with tables only when those find
+// nothing more.
 func (t *master) GenerateColumns(until int64) (done bool) {
 	p := t.p
 	whole := t.demandTotals()
@@ -167,8 +168,8 @@ func (t *master) priceMachine(mi int, whole []int64, hosted, fine bool) (found i
 	return found
 }
 
-// SetDuals tells the packing what pods are worth now. power says how much more patterns should favor pods that
-// are worth more than their resources.
+// SetDuals sets the current values of pods in the packing. power is how strongly patterns favor pods that are worth more
+// than their resources.
 func (t *master) SetDuals(power int) {
 	p := t.p
 	for i, d := range t.Program.Rows {
