@@ -12,7 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// lowerBound is one way to prove what a plan costs at least.
+// lowerBound is a method to compute a lower bound on the cost of a plan.
 type lowerBound struct {
 	Name, Doc string
 	provenBy  string // as plan.Cost has it, where this bound is the highest
@@ -93,7 +93,7 @@ func NewBounder(s *pack.Planner) *bounder {
 	return b
 }
 
-// boundByResourcePrices is what the demand is worth at resource prices, less what free capacity is.
+// boundByResourcePrices returns the value of the demand at resource prices, minus that of free capacity.
 func (s *bounder) boundByResourcePrices() int64 {
 	var total, free problem.Sum128
 	for _, g := range s.Groups {
@@ -127,11 +127,11 @@ func (s *bounder) exceedsPolicyGap(cost *plan.Cost) bool {
 	return gapExceeds(cost, s.In.Policy.MaxGapPPM)
 }
 
-// fractionalGapPPM is the gap below which fractions are not tried: what prices of resources leave is then what is
-// left over between pods.
+// fractionalGapPPM is the gap below which fractional classes are not tried, because the rest of the gap of resource
+// prices is unused capacity between pods.
 const fractionalGapPPM = 20_000
 
-// isFarFromBound reports whether the gap is wider than what is left over between pods explains.
+// isFarFromBound reports whether the gap is wider than unused capacity between pods explains.
 func (s *bounder) isFarFromBound(cost *plan.Cost) bool {
 	return gapExceeds(cost, max(fractionalGapPPM, s.In.Policy.MaxGapPPM))
 }
@@ -155,13 +155,13 @@ func (s *bounder) isMostlyConstrained() bool {
 	return n > 0
 }
 
-// gapExceeds reports whether the gap is wider than so many parts per million of the bound.
+// gapExceeds reports whether the gap exceeds ppm parts per million of the bound.
 func gapExceeds(cost *plan.Cost, ppm int64) bool {
 	return cost.NewMicroPerHour-cost.BoundMicroPerHour > problem.MulDiv(cost.BoundMicroPerHour, ppm, 1_000_000)
 }
 
-// unpricedConstraints names, sorted, what the problem has and the bound knows nothing of. Leaving it out keeps the
-// bound valid: it can only make plans dearer.
+// unpricedConstraints returns the sorted names of constraints that the bound ignores. Ignoring them keeps the bound
+// valid, because they can only make plans more expensive.
 func (s *bounder) unpricedConstraints() (out []string) {
 	found := map[string]bool{}
 	for _, c := range s.Inst.Classes {

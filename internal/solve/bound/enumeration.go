@@ -5,9 +5,9 @@ package bound
 
 import "github.com/dovetail-sh/dovetail/internal/solve/pack"
 
-// boundByEnumeration is the least that machines for the demand cost, found by trying: see pack.Enumeration. What other bounds leave out is left out here
-// too, and of each class existing nodes are first given all that they could hold of it, were it alone; so it stays a bound. It is 0 where there is too
-// much to try.
+// boundByEnumeration returns the lowest cost of machines for the demand, found by enumeration: see pack.Enumeration. It
+// ignores what other bounds ignore, and first fills existing nodes with as many pods of each class as they could hold of
+// that class alone, so it is a valid bound. It returns 0 if there are too many combinations.
 func (s *bounder) boundByEnumeration() (sum int64) {
 	for _, g := range s.Groups {
 		var demands []*pack.Demand

@@ -55,8 +55,8 @@ func (s *bounder) boundByFractionalClasses() int64 {
 	return max(0, s.lessFreeCapacity(by)) >> problem.DualShift
 }
 
-// newFractionalClasses groups a packing's demands; nil where there is nothing to group, or where machines are limited
-// in number.
+// newFractionalClasses groups the demands of a packing; nil if there is nothing to group, or machines have limited
+// quantities.
 func newFractionalClasses(p *pack.Prices, whole []int64) *fractionalClasses {
 	for _, m := range p.Market.Machines {
 		if m.Quantity >= 0 {
@@ -129,8 +129,7 @@ func (b *fractionalClasses) proportions(p *pack.Prices, x *pack.FeasibilityClass
 	return shape
 }
 
-// groupDemands makes one demand of those of one feasibility class whose proportions are the same to so many binary
-// digits.
+// groupDemands merges the demands of one feasibility class whose proportions agree in so many binary digits.
 func (b *fractionalClasses) groupDemands(p *pack.Prices, x *pack.FeasibilityClasses, shape []problem.Vec, whole []int64, digits int) *pack.Prices {
 	type key struct {
 		feasibility int
@@ -167,8 +166,8 @@ func (b *fractionalClasses) groupDemands(p *pack.Prices, x *pack.FeasibilityClas
 	return out
 }
 
-// findDuals solves the program over fractional classes and returns what a pod of each demand is worth, micro-dollars
-// << DualShift: a certificate. nil where no machine holds some class. It ends early when the steps allowed are done.
+// findDuals solves the program over fractional classes and returns the value of a pod of each demand, micro-dollars <<
+// DualShift: a certificate. It returns nil if some class fits on no machine. It stops when the steps are used up.
 func (b *fractionalClasses) findDuals(until int64) []int64 {
 	p := b.p
 	t, held := b.newProgram()
@@ -230,8 +229,8 @@ func (b *fractionalClasses) findDuals(until int64) []int64 {
 	return out
 }
 
-// newProgram begins with a machine full of each fractional class, the cheapest for its amount, and lists by machine
-// the classes that it may hold; nil where no machine holds some class.
+// newProgram returns a program with one machine full of each fractional class, the cheapest for its amount, and lists
+// the classes that each machine may hold; nil if some class fits on no machine.
 func (b *fractionalClasses) newProgram() (t *lp.CoveringProgram, held [][]int) {
 	p := b.p
 	t, held = &lp.CoveringProgram{Steps: &p.Work.Steps, Cost: pack.PricesOf(p.Market.Machines)}, make([][]int, len(p.Market.Machines))

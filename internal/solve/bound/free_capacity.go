@@ -10,7 +10,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// maxNodeClassPairs bounds how many pairs of existing node and class are looked at for a bound.
+// maxNodeClassPairs is the maximum number of pairs of existing node and class in a bound.
 const maxNodeClassPairs = 2_000_000
 
 // boundBesideFreeCapacity is the bound by feasibility classes where much capacity is free. Prices of resources alone

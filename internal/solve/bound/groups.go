@@ -9,8 +9,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// bounder proves how little any plan for the same pods could cost. What it counts are the pods that the plan places;
-// what it can't price it leaves out, which keeps a bound valid: see unpricedConstraints.
+// bounder computes lower bounds on the cost of any plan for the same pods. It counts the pods that the plan places, and
+// ignores what it cannot price, which keeps a bound valid: see unpricedConstraints.
 type bounder struct {
 	topology.Compiled
 	plan *pack.Planner
@@ -89,8 +89,8 @@ func (s *bounder) GroupClasses() (groups []*boundGroup) {
 	return groups
 }
 
-// classesToBound lists the classes as a bound counts them: what is placed of a co-located group is one pod, however
-// it was placed.
+// classesToBound returns the classes as a bound counts them: placed pods of a co-located group count as one pod, however
+// they were placed.
 func (s *bounder) classesToBound() []*problem.Class {
 	if len(s.Topo.ColocatedGroups) == 0 {
 		return s.Inst.Classes
@@ -173,7 +173,7 @@ func (s *bounder) newBoundGroup(l problem.Level, classes []*problem.Class) *boun
 	return g
 }
 
-// cheapestMachine is the price of the cheapest machine of the group that holds a request, -1 where none does.
+// cheapestMachine returns the price of the cheapest machine of the group that holds a request, -1 if there is none.
 func (g *boundGroup) cheapestMachine(req *problem.Vec, nd int) int64 {
 	least := int64(-1)
 	for i := range g.Sizes {

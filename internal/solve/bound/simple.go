@@ -11,7 +11,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// boundByFeasibilityClasses is what the demand is worth at prices by who may go where, less what free capacity is.
+// boundByFeasibilityClasses returns the value of the demand at prices by feasibility class, minus that of free capacity.
 func (s *bounder) boundByFeasibilityClasses() int64 {
 	free := make([]float64, s.In.NumDims)
 	for _, i := range s.useful {

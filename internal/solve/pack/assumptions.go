@@ -44,8 +44,8 @@ func (a Alternative) With(change func(*Alternative)) Alternative {
 	return a
 }
 
-// reuseOrder is whether pods go onto free capacity of machines of other weights before machines of their own are
-// bought for them.
+// reuseOrder determines whether pods use free capacity of machines of other weights before machines of their own are
+// launched.
 type reuseOrder int8
 
 const (

@@ -70,10 +70,11 @@ func (s *Purchases) offerHoldsBin(b *Bin, o *problem.Offer) bool {
 	return b.occupancy.FitsOn(o)
 }
 
-// leastBinPrice is the price of the cheapest machine that holds a bin, -1 where none does.
+// leastBinPrice returns the price of the cheapest machine that holds a bin, -1 if there is none.
 func (s *Purchases) leastBinPrice(b *Bin) int64 { return s.leastPriceAmong(b, b.offers) }
 
-// leastPriceAmong is the price of the cheapest machine of a bin's pool that holds it, among some offers; -1 where none does.
+// leastPriceAmong returns the price of the cheapest machine of a bin's pool that holds it, among some offers; -1 if
+// there is none.
 func (s *Purchases) leastPriceAmong(b *Bin, offers *problem.OfferSet) int64 {
 	first := s.Catalog.FirstPoolCandidate(b.Pool, &b.requests)
 	s.Work.Steps += int64(first)

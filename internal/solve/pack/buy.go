@@ -84,7 +84,7 @@ func (s *Planner) priorityTiers() (out [][]*Demand) {
 	return out
 }
 
-// buyTier buys for demands what they would rather have, and, where a preference can't be had, what they may have.
+// buyTier launches machines for demands by their preferences, and without a preference where it cannot be satisfied.
 func (s *Planner) buyTier(tier []*Demand) {
 	s.buyLevels(tier)
 	retry := false
@@ -119,7 +119,7 @@ func (s *Planner) buyLevels(tier []*Demand) {
 	s.buyDownFrom(0, tier)
 }
 
-// buyDownFrom buys for demands from one level, and for what is left from those after it.
+// buyDownFrom launches machines for demands from one level, and for the rest from later levels.
 func (s *Planner) buyDownFrom(first int, demands []*Demand) {
 	for level := first; level < len(s.Catalog.Levels); level++ {
 		var here []*Demand
@@ -171,8 +171,8 @@ func (s *Purchases) independentDemands(l problem.Level, demands []*Demand) [][]*
 	return out
 }
 
-// packDemands packs demands onto machines of one level, taking so many steps to refine, and counts down
-// demand.unbought.
+// packDemands packs demands onto machines of one level with the given number of refinement steps, and decreases
+// demand.Unbought.
 func (s *Planner) packDemands(l problem.Level, demands []*Demand, work int64) {
 	groups := groupEquivalentDemands(demands)
 	wholes := make([]*Demand, len(groups))
@@ -225,8 +225,8 @@ func (s *Purchases) shareDuals(groups []equivalentDemands) {
 	}
 }
 
-// planPurchases packs the demands: greedily, then with learned duals and by columns where the gap is wide. It returns
-// what to buy, charged to limits, and by demand how many pods are left.
+// planPurchases packs the demands: greedily, then with learned duals and by columns if the gap is wide. It returns the
+// machines to launch, charged to limits, and the remaining pods by demand.
 func (p *Packing) planPurchases() (batches []batch, remaining []int64) {
 	remaining = make([]int64, len(p.Market.Demands))
 	for i, d := range p.Market.Demands {
@@ -261,8 +261,8 @@ func (p *Packing) enforceSeparation() bool {
 	return p.separated
 }
 
-// separationCost is what batches cost beside their adjusted cost: what the preference is worth of pods that would
-// rather be separate and are not.
+// separationCost returns the cost of batches in addition to their adjusted cost: the value of unmet preferences for
+// separation.
 func (p *Prices) separationCost(batches []batch) (sum int64) {
 	for _, b := range batches {
 		for _, it := range b.items {
@@ -279,8 +279,8 @@ func (p *Prices) separationCost(batches []batch) (sum int64) {
 // resource prices give an equally good bound.
 const MaxBoundRows = 200
 
-// refineByColumns generates columns and returns the cheapest of the plan given and those made of columns. whole is
-// all pods by demand; remaining is what the plan given leaves, and then what is left by the one returned.
+// refineByColumns generates columns and returns the cheapest of the given plan and plans made of columns. whole is the
+// number of pods by demand; remaining is what the given plan leaves, and on return what the returned one leaves.
 func (p *Packing) refineByColumns(whole, remaining []int64, batches []batch) []batch {
 	s := p.Market.Purchases
 	fixed := slices.DeleteFunc(slices.Clone(batches), func(b batch) bool { return b.machine.Quantity < 0 })

@@ -24,7 +24,7 @@ type BinChoice struct {
 	Premium    int64 // additional cost of the cheapest offer for more choice
 }
 
-// hasValues reports whether there is a machine, and what it may become has the values that minValues asks for.
+// hasValues reports whether there is a machine, and the choice has the values required by minValues.
 func (ch *BinChoice) hasValues() bool { return ch.Offer >= 0 && ch.values.IsMet() }
 
 // Choices determines what NodeClaims of bins allow.
@@ -38,7 +38,7 @@ type Choices struct {
 	templates  map[[2]int][]problem.NewNode // by pool and cheapest offer
 }
 
-// choiceKey is what the choices of a bin follow from, where no limit binds and it holds neither ports nor volumes.
+// choiceKey determines the choices of a bin, if no limit binds and it has neither ports nor volumes.
 type choiceKey struct {
 	pool, offerSet int
 	requests       problem.Vec
@@ -181,7 +181,7 @@ func (s *Choices) betterChoice(b *Bin, first, next *BinChoice) *BinChoice {
 	return next
 }
 
-// maxPriceForChoice is what the cheapest of another choice may cost, for more offerings.
+// maxPriceForChoice returns the maximum price of the cheapest offering of another choice with more offerings.
 func (s *Choices) maxPriceForChoice(ch *BinChoice) int64 {
 	least := s.Catalog.Offers[ch.Offer].Price - ch.Premium
 	return least + problem.MulDiv(least, s.In.Policy.ChoicePPM, 1_000_000)
@@ -291,7 +291,7 @@ func (s *Choices) canJoinChoice(b *Bin, ch *BinChoice, o *problem.Offer) bool {
 	return true
 }
 
-// typeHoldsInAllZones is canJoinChoice as far as one type of the pool is concerned, whose offers begin at first.
+// typeHoldsInAllZones is canJoinChoice for one type of the pool, whose offers start at first.
 func (s *Choices) typeHoldsInAllZones(b *Bin, ch *BinChoice, o *problem.Offer, first int) bool {
 	for i := first; i < len(s.Catalog.Offers) && s.Catalog.Offers[i].TypeStart == first; i++ {
 		x := &s.Catalog.Offers[i]
@@ -306,7 +306,7 @@ func (s *Choices) typeHoldsInAllZones(b *Bin, ch *BinChoice, o *problem.Offer, f
 	return true
 }
 
-// offerPassesAll reports whether every class on the bin would go to the offer if it could be had.
+// offerPassesAll reports whether the offer admits every class on the bin if it has capacity.
 func (s *Choices) offerPassesAll(b *Bin, o *problem.Offer) bool {
 	for _, it := range b.Items {
 		if !s.Inst.OfferAdmits(s.Inst.Classes[it.Class].Filter, o) {
@@ -367,7 +367,7 @@ func (s *Choices) nodeTemplate(pool int, ch *BinChoice) problem.NewNode {
 	return node
 }
 
-// meetsMinValues reports whether the choices of a bin have the values that its pool asks for.
+// meetsMinValues reports whether the choices of a bin have the values required by its pool.
 func (s *Choices) meetsMinValues(b *Bin) bool {
 	if len(s.Catalog.MinValuesOf(b.Pool)) == 0 {
 		return true

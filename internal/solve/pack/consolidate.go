@@ -10,8 +10,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// consolidateBins consolidates until nothing more comes of it. Where the plan is as near to what its pods cost at
-// least as the policy asks, it is left as it is.
+// consolidateBins consolidates until nothing improves. A plan whose cost is close enough to its lower bound according to
+// the policy is left unchanged.
 func (s *Placement) consolidateBins() {
 	if n := s.CountMachines(); n < 2 || n > maxConsolidatedMachines || s.In.Policy.Work == 0 || s.isNearBound() {
 		return
@@ -95,8 +95,8 @@ func (t *consolidation) runRound(last bool) (any bool) {
 	return any
 }
 
-// indexTargets notes what is free at most on each block of targets. Of few targets nothing is noted: for these switchPool may
-// make room.
+// indexTargets computes the maximum free resources of each block of targets. With few targets it does nothing, because
+// switchPool may make room on these.
 func (t *consolidation) indexTargets(targets []int) {
 	t.index = targetIndex{dims: t.s.In.NumDims}
 	if len(t.bins) <= maxMachinesToGrow {
@@ -123,7 +123,8 @@ func (t *consolidation) nextTarget(at int, targets []int, req *problem.Vec) int 
 	return min(at, len(targets))
 }
 
-// emptyBin moves what it can of a bin elsewhere, and takes it back and says no if that saves nothing.
+// emptyBin moves the contents of a bin elsewhere as far as possible. If that saves nothing, it reverts the moves and
+// returns false.
 func (t *consolidation) emptyBin(i int, targets []int) bool {
 	t.undo = t.undo[:0]
 	was := t.bins[i]

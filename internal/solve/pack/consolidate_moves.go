@@ -19,7 +19,7 @@ const (
 	consolidationSteps      = 2_000_000
 )
 
-// findOffer finds what a bin would be bought as, and what is free on it.
+// findOffer finds the offer with which a bin would be launched, and its free resources.
 func (t *consolidation) findOffer(x *plannedBin) {
 	if x.offer = t.cheapestOffer(x.bin); x.offer >= 0 {
 		x.free = *t.s.Catalog.Offers[x.offer].Allocatable
@@ -60,7 +60,7 @@ func (t *consolidation) cheapestOfferThat(b *Bin, isAllowed func(*problem.Offer)
 	return -1
 }
 
-// adjustedCost is that of the machine a bin would be bought as.
+// adjustedCost returns the adjusted cost of the machine with which a bin would be launched.
 func (t *consolidation) adjustedCost(x *plannedBin) int64 {
 	return t.s.In.AdjustPrice(t.s.Catalog.Offers[x.offer].Price)
 }
@@ -105,7 +105,7 @@ func (t *consolidation) podsNeighboursAllow(x *plannedBin, c *problem.Class) int
 	return n
 }
 
-// switchPool has the pool of bin i buy bin j, where that costs no more and pods that need that pool can then join. It
+// switchPool moves bin j to the pool of bin i, if that costs no more and pods that need that pool can then join. It
 // reports whether it did.
 func (t *consolidation) switchPool(j, i int, it *binItem) bool {
 	s, x := t.s, &t.bins[j]
@@ -216,7 +216,7 @@ func (t *consolidation) movePods(j, i int, it *binItem, n int64) {
 	it.Count -= n
 }
 
-// moveCounts has n pods counted on the host of bin j instead of that of bin i; i is -1 where they come from none.
+// moveCounts moves the counts of n pods from the host of bin i to that of bin j; i is -1 if they have no host.
 func (t *consolidation) moveCounts(j, i int, it *binItem, n int64) {
 	c := t.s.Inst.Classes[it.Class]
 	if i >= 0 {
@@ -282,7 +282,7 @@ func (t *consolidation) undoJoin(i, j int, items []binItem) {
 	}
 }
 
-// placeOnSpareCapacity puts pods onto what is free on machines bought before.
+// placeOnSpareCapacity places pods in free capacity of machines planned before.
 func (s *Placement) placeOnSpareCapacity(demands []*Demand) {
 	if len(s.Bins) == 0 || len(demands) == 0 {
 		return

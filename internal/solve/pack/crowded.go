@@ -27,7 +27,7 @@ func (s *Planner) CrowdedOut() (out []int) {
 	return out
 }
 
-// isCrowdedOut reports whether some domain is closed to a class by pods that might have gone elsewhere.
+// isCrowdedOut reports whether some domain is closed to a class by pods that had alternatives.
 func (s *Planner) isCrowdedOut(c *problem.Class) bool {
 	return slices.ContainsFunc(s.Assignments.AssignmentsOf(c), func(at *topology.TopologyAssignment) bool {
 		_, r := s.Topo.PodsDomainsAllow(c, at.Labels)

@@ -22,7 +22,7 @@ type Demand struct {
 	next         *Demand           // another demand of the class, collected before
 }
 
-// releaseUnbought takes back that the pods left to buy for have a place, and a volume to themselves.
+// releaseUnbought reverts the placement, and the exclusive use of volumes, of pods without a machine.
 func (d *Demand) releaseUnbought(u *problem.Usage) {
 	switch {
 	case d.Unbought == 0:
@@ -37,7 +37,7 @@ func (d *Demand) releaseUnbought(u *problem.Usage) {
 	}
 }
 
-// countPods is how many pods demands still have to buy for.
+// countPods returns the number of pods of demands without a machine.
 func countPods(demands []*Demand) (n int64) {
 	for _, d := range demands {
 		n += d.Unbought

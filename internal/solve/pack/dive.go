@@ -50,7 +50,8 @@ func (t *master) clone() *master {
 	return &x
 }
 
-// largestFraction is the pattern of the column with the largest amount, as far as pods are left for it, filled up.
+// largestFraction returns the pattern of the column with the largest amount, limited to the remaining pods and filled
+// up.
 func (t *master) largestFraction(remaining []int64) *Pattern {
 	p := t.p
 	best := -1

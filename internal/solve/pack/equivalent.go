@@ -54,7 +54,7 @@ type podShare struct {
 	count  int64
 }
 
-// distribution gives each of equivalent demands its part of what was bought for all of them.
+// distribution divides the machines launched for equivalent demands among them.
 type distribution struct {
 	groups    []equivalentDemands
 	remaining []int64    // by group and demand, one behind the other: pods bought for and not given to a machine yet

@@ -10,7 +10,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// maxFeasibilityClasses bounds the rows of the program: so many feasibility classes, a row for each of their resources.
+// maxFeasibilityClasses limits the rows of the program: each feasibility class has one row per resource.
 const maxFeasibilityClasses = 24
 
 // FeasibilityClassesOf groups demands by the machines that may hold them; whole is the number of pods of each demand.
@@ -66,7 +66,7 @@ func (t *feasibilityIndex) collectSets(whole []int64) {
 	}
 }
 
-// mergeSets makes one feasibility class of sets of machines whose least prices are the same to so many binary digits. It
+// mergeSets merges sets of machines whose lowest prices agree in so many binary digits into feasibility classes. It
 // returns them in the memory of out.
 func (t *feasibilityIndex) mergeSets(digits int, out []FeasibilityClass) []FeasibilityClass {
 	type unit struct {

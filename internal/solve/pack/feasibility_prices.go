@@ -76,8 +76,8 @@ func (x *FeasibilityClasses) SolvePrices(free []float64, vacant []pooledCapacity
 	}
 }
 
-// cheapestSource is the machine that holds feasibility class i at the least price for a unit of resource k, -1 where
-// none has any.
+// cheapestSource returns the machine that holds feasibility class i with the lowest price per unit of resource k, -1 if
+// there is none.
 func (x *FeasibilityClasses) cheapestSource(i, k int) int {
 	best := -1
 	for mi, m := range x.p.Machines {
@@ -156,7 +156,7 @@ type feasibilityProgram struct {
 	firstVacant int   // the row of the first pooled capacity
 }
 
-// newProgram begins with the cheapest machine for each row, and rows for so many pooled capacities.
+// newProgram returns a program with the cheapest machine for each row, and rows for the pooled capacities.
 func (x *FeasibilityClasses) newProgram(free []float64, vacant int) *feasibilityProgram {
 	p, nd := x.p, x.p.In.NumDims
 	var total [problem.MaxDims]float64

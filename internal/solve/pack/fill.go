@@ -117,7 +117,7 @@ func (p *Packing) openByOfferSet() [][]int32 {
 	return lists
 }
 
-// sampleCandidates thins the candidates out to about keep where there are more than many.
+// sampleCandidates reduces the candidates to a sample of about keep if there are more than many.
 func (p *Packing) sampleCandidates(many, keep int) {
 	sc := &p.buf
 	n := len(sc.candidates)
@@ -247,7 +247,7 @@ func (p *Packing) pickDemand(remaining []int64, free *problem.Vec, m *Machine, u
 // freeBlock is what is free of a block of resources, and the largest machine in parts of that, << shareShift.
 type freeBlock struct{ room, inverse [blockSize]int64 }
 
-// shapeOf returns what is free in the form that requests are compared with.
+// shapeOf returns the free resources in the form with which requests are compared.
 func (p *Packing) shapeOf(free *problem.Vec) (shape [problem.MaxDims / blockSize]freeBlock) {
 	for k := range p.In.NumDims {
 		at := &shape[k/blockSize]

@@ -127,7 +127,7 @@ func (r *Ranking) bestTwo() (first, second int32) {
 	}
 }
 
-// dropIfUseless drops a machine if it can't be had or holds nothing, and reports whether it did.
+// dropIfUseless removes a machine if it cannot be launched or holds nothing, and reports whether it did.
 func (r *Ranking) dropIfUseless(i int32) bool {
 	if _, n := r.P.Market.copiesAvailable(r.P.Market.Machines[i]); n > 0 && r.Patterns[i].worth > 0 {
 		return false

@@ -45,7 +45,7 @@ const (
 	maxKnapsackNodes = 400
 )
 
-// prepareItems solves the relaxation and lists the demands that come nearest to paying for what they use.
+// prepareItems solves the relaxation and lists the demands whose values come closest to the price of what they use.
 func (k *knapsack) prepareItems() {
 	p, nd := k.p, k.p.In.NumDims
 	var ds []int

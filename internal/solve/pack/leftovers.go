@@ -93,8 +93,8 @@ func (s *Planner) placeLeftoverOf(c *problem.Class) bool {
 	return c.Assigned > before || len(*demands) > 0 && tied
 }
 
-// placeAsLastResort puts pods for which nothing more is bought onto free capacity, whatever they would rather have, and
-// onto machines that become larger for them: neither a preference nor a price is a reason to refuse.
+// placeAsLastResort places pods for which nothing more is launched in free capacity, ignoring preferences, and on
+// machines that are enlarged for them: neither a preference nor a price is a reason to refuse a pod.
 func (s *Planner) placeAsLastResort(demands []*Demand) {
 	if s.Placement.spareCapacity == nil {
 		return

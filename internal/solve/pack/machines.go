@@ -12,8 +12,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// maxMachines is how many machines patterns are made for. Catalogues of real clouds stay below it once the dominated
-// are gone.
+// maxMachines is the maximum number of machines for which patterns are built. Catalogs of real clouds have fewer after
+// dominated machines are removed.
 const maxMachines = 256
 
 // thinMachines keeps, of too many machines, the one with the most worth for its cost among those of nearly one price
@@ -372,7 +372,7 @@ type interchangeableOffers struct {
 	rest   []interchangeableOffer // a heap
 }
 
-// at returns the offer at a place, false if there are not that many. Places are asked for one after the other.
+// at returns the offer at an index, false if there are fewer. Indexes must be requested in ascending order.
 func (l *interchangeableOffers) at(n int) (interchangeableOffer, bool) {
 	if n == len(l.sorted) && len(l.rest) > 0 {
 		last := len(l.rest) - 1
@@ -403,7 +403,8 @@ func (l *interchangeableOffers) sink(i int) {
 	}
 }
 
-// interchangeableWith lists the offers that may be choices beside a machine. Machines of one size share the list.
+// interchangeableWith returns the offers that a choice may have in addition to a machine. Machines of one size share the
+// list.
 func (p *valueNarrowing) interchangeableWith(m *Machine, values *problem.ValueCount) *interchangeableOffers {
 	k := p.choicesKey(m)
 	if list, ok := p.interchangeable[k]; ok {
@@ -459,7 +460,7 @@ func (p *valueNarrowing) areAlike(i, j int, values *problem.ValueCount) bool {
 		!slices.ContainsFunc(p.market.offerSets, func(set *problem.OfferSet) bool { return set.Contains(i) != set.Contains(j) })
 }
 
-// choicesKey names the offers that may be choices beside a machine.
+// choicesKey returns the key of the offers that a choice may have in addition to a machine.
 func (p *valueNarrowing) choicesKey(m *Machine) interchangeKey {
 	first := &p.market.Catalog.Offers[m.offers[0]]
 	return interchangeKey{m.pool, first.Size, first.Offering.CapacityType, fmt.Sprint(first.Offering.Labels[model.LabelNodeGroup], first.Variant)}

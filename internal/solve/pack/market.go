@@ -119,7 +119,7 @@ type requestBlock struct{ request, share [blockSize]int64 }
 // blockSize is how many resources a block has.
 const blockSize = 4
 
-// exclusivityPrice is what a place for one of a mutual anti-affinity group costs beside what resource prices say.
+// exclusivityPrice is the price of one slot of a mutual anti-affinity group in addition to resource prices.
 type exclusivityPrice struct {
 	most int64 // the price of the cheapest machine that holds one
 	part int64 // of it, in parts of exclusivityPriceParts; 0 stands for all
@@ -138,7 +138,7 @@ const (
 	exclusivityPriceWindow = 8
 )
 
-// current is the price of a place, micro-dollars an hour.
+// current returns the price of a slot, micro-dollars per hour.
 func (f *exclusivityPrice) current() int64 {
 	if f.part == 0 {
 		return f.most
@@ -220,12 +220,12 @@ type machineSet struct {
 	round     int
 }
 
-// maxMasterRows is how many demands column generation takes on; with more of them patterns come out well by
-// themselves, for there is always a pod that fits the gap.
+// maxMasterRows is the maximum number of demands for column generation. With more demands, greedy patterns are good,
+// because some pod always fits in a gap.
 const maxMasterRows = 640
 
-// maxCandidates is how many demands a pattern is chosen from. Of more a sample is looked at, another each time: there
-// is always something to fit a gap among this many.
+// maxCandidates is the maximum number of demands from which a pattern is chosen. Of more demands, a different sample is
+// used each time: with this many, some pod always fits in a gap.
 const maxCandidates = 160
 
 // MachineAdmits reports whether pods of a demand are allowed on the machine, ignoring resources.

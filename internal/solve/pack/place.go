@@ -34,8 +34,8 @@ func (s *Placement) PlaceClasses(waiting []*problem.Class) {
 	s.Demands = append(s.Demands, *out...)
 }
 
-// demandCollector returns a list and a function that adds pods of a class to buy for to it: to the demand of the
-// class for this offer set, a new one where there is none.
+// demandCollector returns a list and a function that adds pods without a node to it: to the demand of the class for this
+// offer set, which is created if necessary.
 func (s *Placement) demandCollector() (*[]*Demand, func(*problem.Class, *problem.OfferSet, int64, *topology.TopologyAssignment)) {
 	var out []*Demand
 	if s.collected == nil {
@@ -71,7 +71,7 @@ func (s *Placement) demandCollector() (*[]*Demand, func(*problem.Class, *problem
 	}
 }
 
-// placeClass places what it can of one class.
+// placeClass places pods of one class as far as possible.
 func (s *Placement) placeClass(c *problem.Class, add func(*problem.Class, *problem.OfferSet, int64, *topology.TopologyAssignment)) {
 	limit := s.Usage.PlaceablePods(c)
 	if limit == 0 {
@@ -225,7 +225,7 @@ func (s *Placement) bestAssignment(c *problem.Class, sites []*topology.TopologyA
 	return best, most, possible
 }
 
-// purchasablePods is for how many more pods of the class machines may be bought at an assignment.
+// purchasablePods returns for how many more pods of the class machines may be launched at an assignment.
 func (s *Placement) purchasablePods(c *problem.Class, at *topology.TopologyAssignment) int64 {
 	if at.Offers == nil || c.Topology.HostAffinity {
 		return 0
@@ -243,14 +243,16 @@ func (s *Placement) startsElsewhere(c *problem.Class, at *topology.TopologyAssig
 	return ok && want != at.Name
 }
 
-// recordGroupStart notes that the first of a group that must share a domain goes to one of the possible assignments.
+// recordGroupStart records that the first pod of a group that must share a domain is placed at one of the possible
+// assignments.
 func (s *Placement) recordGroupStart(c *problem.Class, at *topology.TopologyAssignment, could []string) {
 	if !slices.ContainsFunc(s.StartedGroups, func(b GroupStart) bool { return b.Class == c.ID }) {
 		s.StartedGroups = append(s.StartedGroups, GroupStart{Class: c.ID, Chosen: at.Name, Possible: could})
 	}
 }
 
-// minPodsForPricedFill is how many pods are worth filling nodes by price for; fewer are put where they fit first.
+// minPodsForPricedFill is the minimum number of pods for filling nodes by price; fewer pods are placed on the first node
+// that fits.
 const minPodsForPricedFill = 64
 
 // fillNodesByPrice fills existing nodes with the unconstrained classes of one priority that begin at i of those

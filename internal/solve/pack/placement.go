@@ -68,7 +68,7 @@ type consolidation struct {
 // targetBlock is how many targets a targetIndex passes over at once if none of them has room.
 const targetBlock = 32
 
-// targetIndex is what is free at most on each block of machines that pods may be moved to.
+// targetIndex stores the maximum free resources of each block of machines to which pods may be moved.
 type targetIndex struct {
 	dims    int
 	most    []problem.Vec // by block; nil: there is no index
@@ -86,7 +86,7 @@ func (x *targetIndex) raise(bin int, free *problem.Vec) {
 	}
 }
 
-// plannedBin is a bin and what it would be bought as.
+// plannedBin is a bin with the offer with which it would be launched.
 type plannedBin struct {
 	bin   *Bin
 	offer int         // the cheapest; -1: nothing is done with it
@@ -182,8 +182,8 @@ func (s *Placement) splitCopies() {
 	s.Bins = out
 }
 
-// binLackingMinValues returns the first bin that leaves its pool fewer values of a label than MinValues asks for, nil
-// if none does.
+// binLackingMinValues returns the first bin whose choice has fewer values of a label than MinValues requires, nil if
+// there is none.
 func (s *Placement) binLackingMinValues() *Bin {
 	for _, b := range s.Bins {
 		if !s.Choices.meetsMinValues(b) {

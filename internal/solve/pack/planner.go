@@ -100,7 +100,7 @@ func (s *Planner) leastPriceWithoutPreferences(b *Bin) int64 {
 	return s.Purchases.leastPriceAmong(b, allowed)
 }
 
-// totalCost is what the machines to buy cost, micro-dollars an hour.
+// totalCost returns the total price of the machines to launch, micro-dollars per hour.
 func (s *Planner) totalCost() (sum int64) {
 	for _, b := range s.Placement.Bins {
 		sum += s.Purchases.leastBinPrice(b) * b.Copies

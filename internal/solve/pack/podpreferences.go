@@ -34,8 +34,8 @@ func PreferencesOf(p *problem.Problem) (forNodes, aboutPods bool) {
 	return forNodes, aboutPods
 }
 
-// zonePreference is what a class would rather have of other pods in its zone: as few as can be of those that the
-// selector chooses or, of a negative weight, many.
+// zonePreference is a preference of a class for zones by their pods: as few as possible of those that the selector
+// selects or, with a negative weight, many.
 type zonePreference struct {
 	selector model.Selector
 	weight   int64
@@ -190,7 +190,8 @@ func (x *zoneChooser) countBin(zone string, b *Bin, copies int64) {
 	}
 }
 
-// disfavour is what the pods of a bin have against a zone: by preference its weight for each pod there that it chooses.
+// disfavour returns the penalty of a zone for the pods of a bin: the weight of each preference times the number of pods
+// that it selects there.
 func (x *zoneChooser) disfavour(zone string, b *Bin) (sum int64) {
 	for _, it := range b.Items {
 		for _, w := range x.preferences[it.Class] {

@@ -74,7 +74,7 @@ func (p *Prices) PriceDemands(remaining []int64) int64 {
 	return least
 }
 
-// priceByResources sets duals to what the resources of pods cost, and shares of the largest machine where that has
+// priceByResources sets duals to the cost of pods' resources, and updates shares of the largest machine if that has
 // grown.
 func (p *Prices) priceByResources() {
 	was := p.largest
@@ -173,7 +173,7 @@ func (p *Market) dearestPodPrice(remaining []int64) (most int64) {
 	return most
 }
 
-// totalWorth is what pods are worth together; it only says when to price anew.
+// totalWorth returns the total value of pods. It is only used to decide when to compute prices again.
 func (p *Prices) totalWorth(remaining []int64) (sum float64) {
 	for d, n := range remaining {
 		sum += float64(p.Dual[d]) * float64(n)

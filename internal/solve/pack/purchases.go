@@ -36,7 +36,7 @@ type RememberedColumn struct {
 	Counts             []int64
 }
 
-// limitCharge is what a machine of the pool is counted dearer by, micro-dollars an hour.
+// limitCharge returns the limit price of a machine of the pool, micro-dollars per hour.
 func (s *Purchases) limitCharge(pool int, capacity model.Resources) int64 {
 	f := &s.Catalog.Families[s.Catalog.EquivalentPool[pool]]
 	if s.Assumptions.limitPrices.level == 0 || !f.Limited {

@@ -46,7 +46,7 @@ func (p *Packing) ruinAndRecreate(batches []batch, until int64) []batch {
 	return batches
 }
 
-// maxFruitlessRepairs is how often in a row a repair may come to nothing.
+// maxFruitlessRepairs is the maximum number of repairs in a row without an improvement.
 const maxFruitlessRepairs = 12
 
 // ruinWorst splits off single copies: those with the lowest worth for their cost, and every few of the others. How

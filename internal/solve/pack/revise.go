@@ -11,22 +11,21 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// revision is one thing that may have to be assumed otherwise. It returns the assumptions for the next attempt, and
-// whether one must be made. What it is given is its own copy.
+// revision is an assumption that may be refuted. It returns the assumptions for the next attempt, and whether one is
+// necessary. It may change its argument, which is a copy.
 type revision struct {
 	name, doc string
 	revise    func(*Reviser, Assumptions) (Assumptions, bool)
 }
 
-// purchaseRevisions are looked at in this order once machines are bought. The first that asks for another attempt
-// ends the look.
+// purchaseRevisions are checked in this order after machines are planned, up to the first that requires another attempt.
 var purchaseRevisions = []revision{
 	{"priorities", "limits left a pod without a machine that one of lower priority got", (*Reviser).respectPriorities},
 	{"limit prices", "limits were spent on machines that hold little", (*Reviser).raiseLimitPrices},
 	{"purchase caps", "pods counted in a domain found no machine there", (*Reviser).lowerPurchaseCaps},
 }
 
-// placementRevisions are looked at in this order once groups that share a host are placed too.
+// placementRevisions are checked in this order after groups that share a host are placed.
 var placementRevisions = []revision{
 	{"minValues", "a machine leaves its pool fewer values of a label than it asks for", (*Reviser).banPoolsWithoutChoice},
 	{"new domains", "machines stand in domains that a spread did not expect", (*Reviser).expectNewDomains},
@@ -34,8 +33,7 @@ var placementRevisions = []revision{
 	{"empty domains", "a spread counts domains in which nothing stands", (*Reviser).dropEmptyDomains},
 }
 
-// revise goes through revisions, and returns what is to be assumed from now on and whether the attempt must be made
-// again.
+// revise checks revisions, and returns the new assumptions and whether the attempt must be repeated.
 func (s *Reviser) revise(list []revision, a Assumptions) (next Assumptions, again bool) {
 	for _, r := range list {
 		if a, again = r.revise(s, a); again {
@@ -45,8 +43,8 @@ func (s *Reviser) revise(list []revision, a Assumptions) (next Assumptions, agai
 	return a, false
 }
 
-// respectPriorities has priorities packed one after the other from now on, where a pod found no machine and one of
-// lower priority did.
+// respectPriorities makes further attempts pack priorities one after another, if a pod has no machine although one of
+// lower priority has.
 func (s *Reviser) respectPriorities(a Assumptions) (Assumptions, bool) {
 	if a.byPriority {
 		return a, false

@@ -48,7 +48,7 @@ func (s *Planner) newDomains(bins []*Bin, call func(k domainRuleKey, r *problem.
 	}
 }
 
-// expectNewDomains adds domains to the spreads that did not expect them: machines bought for others stand there now.
+// expectNewDomains adds domains with machines for other classes to the spreads that did not expect them.
 func (s *Reviser) expectNewDomains(a Assumptions) (Assumptions, bool) {
 	found := false
 	s.plan.newDomains(s.plan.Placement.Bins, func(k domainRuleKey, r *problem.Rule, more []int32) bool {
@@ -182,7 +182,7 @@ func (s *Planner) forgetEmptyDomains() {
 	}
 }
 
-// possibleOffers is every offer that some of the machines bought may turn out to be.
+// possibleOffers returns all offers with which the planned machines may be launched.
 func (s *Purchases) possibleOffers(bins []*Bin) []uint64 {
 	out := make([]uint64, (len(s.Catalog.Offers)+63)/64)
 	for _, b := range bins {

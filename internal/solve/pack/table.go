@@ -82,7 +82,7 @@ func (p *Packing) tablePatterns(mi int, whole []int64, take func(*Pattern)) {
 	}
 }
 
-// tablePattern is a pattern with what it is worth and what it uses of the resource whose price is searched for.
+// tablePattern is a pattern with its value and its use of the resource whose price is searched.
 type tablePattern struct {
 	counts     []int64 // by place in patternTable.demands
 	worth, use float64
@@ -215,8 +215,8 @@ func (g *patternTable) searchedResource(w *[problem.MaxDims]int64) int {
 	return best
 }
 
-// solveAt fills the table at some prices and returns what the best pattern is worth at most, rounded up, with the
-// pattern.
+// solveAt fills the table at some prices and returns an upper bound on the value of the best pattern, rounded up, with
+// the pattern.
 func (g *patternTable) solveAt(w *[problem.MaxDims]int64) (int64, []int64) {
 	prices := *w
 	prices[g.primary] = 0

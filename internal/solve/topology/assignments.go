@@ -123,7 +123,7 @@ func (s *Assignments) nodeAssignments(c *problem.Class) (out []*TopologyAssignme
 	return out, byName
 }
 
-// setOffers notes what can be bought at an assignment, and what one pod costs there.
+// setOffers sets the offers of an assignment, and the price for one pod there.
 func (s *Assignments) setOffers(c *problem.Class, at *TopologyAssignment, offers *problem.OfferSet) {
 	at.Offers = offers
 	at.level, at.Price = s.catalog.CheapestLevel(offers, &c.Req)
@@ -136,7 +136,7 @@ func (s *Assignments) setOffers(c *problem.Class, at *TopologyAssignment, offers
 	}
 }
 
-// assignmentID returns the number of an assignment's name, a new one where it has none.
+// assignmentID returns the number of an assignment's name, and assigns one to a new name.
 func (s *Assignments) assignmentID(name string) int {
 	id, ok := s.ids[name]
 	if !ok {
@@ -284,8 +284,8 @@ func (s *Assignments) CrowdedSpread(c *problem.Class, where *TopologyAssignment)
 	return nil
 }
 
-// groupBeganElsewhere reports whether a group that wants to be near what a counter counts begins in another domain,
-// where no other pod holds it.
+// groupBeganElsewhere reports whether a group with affinity to pods of a counter starts in another domain, where no
+// other pod keeps it.
 func (s *Assignments) groupBeganElsewhere(id int, where int32) bool {
 	leaning := map[int]int64{} // by domain
 	for _, c := range s.inst.Classes {

@@ -193,7 +193,7 @@ func (t *topologyCompiler) countSpreadOwners(c *problem.Class, r *problem.Rule) 
 	c.Topology.HostCounters = append(c.Topology.HostCounters, known[i].ownerCounter)
 }
 
-// spreadScope returns the nodes that a spread looks at, nil when it looks at all.
+// spreadScope returns the nodes that a spread counts, nil if it counts all.
 func (t *topologyCompiler) spreadScope(c *problem.Class, x *model.SpreadConstraint) *problem.Scope {
 	out := problem.Scope{}
 	if !x.IgnoreAffinity && len(c.Spec.Terms) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// topologyCompiler holds what is needed only while counters and rules are made.
+// topologyCompiler is the state needed only while counters and rules are compiled.
 type topologyCompiler struct {
 	in      *problem.Input
 	work    *problem.Work
@@ -65,7 +65,7 @@ type domainOffers struct {
 	offers *problem.OfferSet
 }
 
-// counterKey says what a counter counts.
+// counterKey determines what a counter counts.
 type counterKey struct {
 	key                     int
 	countsOwners, forSpread bool
@@ -73,7 +73,7 @@ type counterKey struct {
 	selectors               int // of topologyCompiler.selectorIDs
 }
 
-// counterIndex is counters by a label value that their selector asks for.
+// counterIndex are the counters by a label value that their selector requires.
 type counterIndex struct {
 	byLabel map[[2]string][]int
 	general []int // whose selectors ask for no value
@@ -90,7 +90,7 @@ type labelEquivalence struct {
 	hasRules    bool                  // hostRules and domainRules are made
 }
 
-// counterFor returns the number of a counter, made where there is none.
+// counterFor returns the number of a counter, and creates it if necessary.
 func (t *topologyCompiler) counterFor(key string, owner, spread bool, sels ...model.Selector) int {
 	return t.counterInScope(nil, key, owner, spread, sels...)
 }
@@ -150,8 +150,8 @@ func (t *topologyCompiler) selectorID(sels []model.Selector) int {
 	return id
 }
 
-// concernsPending reports whether a selector looks at a namespace of pending pods. Rules that look at others can't keep any of
-// them away, and a namespace may have thousands on nodes.
+// concernsPending reports whether a selector includes a namespace of pending pods. Rules for other namespaces cannot
+// exclude any of them, and a namespace may have thousands on nodes.
 func (t *topologyCompiler) concernsPending(x *model.Selector) bool {
 	if slices.ContainsFunc(x.Namespaces, func(n string) bool { return t.namespaces[n] }) {
 		return true

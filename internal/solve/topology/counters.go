@@ -186,7 +186,7 @@ func (s *Topology) uncertainFor(r *problem.Rule) int64 {
 	return n
 }
 
-// totalFor is what a rule counts in all domains together.
+// totalFor returns the count of a rule over all domains.
 func (s *Topology) totalFor(r *problem.Rule) int64 {
 	n := s.Counters[r.Counter].Total
 	for _, id := range r.Minus {

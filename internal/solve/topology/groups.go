@@ -80,8 +80,7 @@ func (s *groupCompiler) compileColocatedGroups() {
 	s.markEntangledGroups()
 }
 
-// markEntangledGroups marks the groups that some rule between pods concerns beside the affinity that makes them
-// groups.
+// markEntangledGroups marks the groups affected by rules between pods other than the affinity that defines them.
 func (s *groupCompiler) markEntangledGroups() {
 	readers := make([][]*problem.ColocatedGroup, len(s.topo.Counters)) // co-located groups whose members have an affinity by the counter
 	for _, x := range s.topo.ColocatedGroups {

@@ -10,8 +10,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// indexCounter files a counter under a label value that its selector asks for, so that a class need not be held
-// against every counter.
+// indexCounter indexes a counter by a label value that its selector requires, so that a class need not be compared with
+// every counter.
 func (t *topologyCompiler) indexCounter(id int) {
 	for _, x := range t.topo.Counters[id].selectors {
 		if x.Pods == nil {
@@ -107,7 +107,7 @@ func (t *topologyCompiler) countersMovedBy(c *model.Class, chosen []int) []int {
 	return slices.Compact(out)
 }
 
-// labelEquivalenceOf finds the equivalence of a class, made where it is the first.
+// labelEquivalenceOf returns the label equivalence of a class, and creates it if necessary.
 func (t *topologyCompiler) labelEquivalenceOf(c *model.Class) *labelEquivalence {
 	t.buf = append(append(t.buf[:0], c.Namespace...), 0)
 	for _, key := range t.selectorKeys {
