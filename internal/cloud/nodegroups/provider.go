@@ -193,7 +193,7 @@ type snapshot struct {
 	groups []*groupInfo
 }
 
-// ask is a claim that asks a group for a machine.
+// ask is a claim that requests a machine from a group.
 type ask struct {
 	uid, name string
 	created   time.Time

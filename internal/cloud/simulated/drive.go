@@ -81,8 +81,8 @@ func (s *Server) live(ctx context.Context, id string) {
 	}
 }
 
-// restart has a machine that was rebooted start again: as long after the call as a machine takes to boot, its Node has another boot ID.
-// The Node stays Ready meanwhile, as in Karpenter's KWOK provider.
+// restart restarts a rebooted machine: after the boot time, its Node gets another boot ID. The Node stays Ready
+// meanwhile, as in Karpenter's KWOK provider.
 func (s *Server) restart(ctx context.Context, id string) {
 	s.mu.Lock()
 	boot := s.model.Boot(id)

@@ -215,7 +215,7 @@ func (w *workloads) taken(namespace, name string) bool {
 	return ok
 }
 
-// stateful makes the pods of a StatefulSet that are not there by name, and the claims of their volumes.
+// stateful creates the missing pods of a StatefulSet, by name, and the claims of their volumes.
 func (w *workloads) stateful(s *state.State, t *translate.Translator, o *appsv1.StatefulSet) {
 	start := 0
 	if o.Spec.Ordinals != nil {

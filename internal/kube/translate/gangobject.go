@@ -181,7 +181,7 @@ func readJobSet(o object) GangObject {
 	return out
 }
 
-// object is a JSON object as it was read.
+// object is a decoded JSON object.
 type object map[string]any
 
 // at returns the value of a field; nil: there is none.

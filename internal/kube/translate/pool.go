@@ -199,7 +199,7 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 	return out
 }
 
-// restricted says why a label may not stand in a pool's template, empty if it may.
+// restricted returns why a label is not allowed in a pool's template, empty if it is allowed.
 func restricted(key string) string {
 	switch {
 	case key == corev1.LabelHostname:

@@ -11,7 +11,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// explainOffers holds the class against the pool's offers: size, place, availability. It returns nil where one passes.
+// explainOffers checks the class against the pool's offers: size, place, availability. It returns nil if one passes.
 func (s *Explainer) explainOffers(c *problem.Class, pi int) *plan.Reason {
 	t := offerTally{s: s, class: c, pool: pi}
 	lo, hi := s.Catalog.PoolOfferRange(pi)

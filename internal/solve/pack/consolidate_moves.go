@@ -275,7 +275,7 @@ func (t *consolidation) tryJoin(i, j int, items []binItem, into *plannedBin) boo
 	return true
 }
 
-// undoJoin has items of bin j counted on its own host again, instead of that of bin i.
+// undoJoin counts items of bin j on its own host again, instead of on that of bin i.
 func (t *consolidation) undoJoin(i, j int, items []binItem) {
 	for k := range items {
 		t.moveCounts(j, i, &items[k], items[k].Count)

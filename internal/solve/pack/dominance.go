@@ -57,7 +57,7 @@ func (s *Purchases) newMachine(o *problem.Offer, admits []uint64) *Machine {
 		AdjustedCost: s.In.AdjustPrice(o.Price) + s.limitCharge(o.Pool, o.Charge), Admits: admits, capacity: o.Charge}
 }
 
-// machineKey is what offers have in common that are one machine.
+// machineKey is the common key of offers that form one machine.
 type machineKey struct {
 	pool, size, quantity int
 	price                int64

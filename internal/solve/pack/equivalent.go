@@ -38,7 +38,7 @@ func groupEquivalentDemands(demands []*Demand) (out []equivalentDemands) {
 	return out
 }
 
-// combined is one demand for all of them.
+// combined returns one demand for all of them.
 func (x equivalentDemands) combined() *Demand {
 	if len(x) == 1 {
 		return x[0]

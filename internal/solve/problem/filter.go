@@ -97,7 +97,7 @@ func (s *problemCompiler) filterFor(c *model.Class, rules *daemonRules) *nodeFil
 	return f
 }
 
-// compileTerms makes a term of each alternative.
+// compileTerms compiles a term for each alternative.
 func (s *Input) compileTerms(list []model.Requirements) (out []term) {
 	for _, rs := range list {
 		out = append(out, s.compileTerm(rs))

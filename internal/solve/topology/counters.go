@@ -168,7 +168,7 @@ func (s *Topology) computeLeastCount(r *problem.Rule) int64 {
 	return out
 }
 
-// countFor is the count that a rule reads in a domain.
+// countFor returns the count of a rule in a domain.
 func (s *Topology) countFor(r *problem.Rule, d int) int64 {
 	n := s.Counters[r.Counter].CountIn(d)
 	for _, id := range r.Minus {

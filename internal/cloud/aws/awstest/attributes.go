@@ -45,8 +45,8 @@ func positive(n int64) *int64 {
 	return &n
 }
 
-// typesWith are the types that have what is asked for, by name. As with EC2, those of burstable performance and bare metal are left out unless they
-// are asked for.
+// typesWith returns the types with these attributes, by name. As in EC2, burstable and bare metal types are excluded
+// unless requested.
 func (c *Cloud) typesWith(arch []string, in *shapes.EC2InstanceRequirementsRequest) []string {
 	within := func(n int64, least, most *int64) bool {
 		return (least == nil || n >= *least) && (most == nil || n <= *most)

@@ -187,7 +187,7 @@ func (c *Cloud) transact(durable bool, do func(t *tx)) error {
 	return c.server.Change(durable, func(m *simulated.Model, now time.Time) { do(&tx{c, m, now}) })
 }
 
-// note is a line of the journal: an object as it is now, or that it is gone.
+// note is a line of the journal: the current state of an object, or its deletion.
 type note struct {
 	Kind  string          `json:"kind"`
 	Key   string          `json:"key"`
@@ -253,7 +253,7 @@ func (s *shelf[T]) put(t *tx, key string, value T) {
 	t.m.Note(note{s.kind, key, raw}, t.now)
 }
 
-// drop records that an object is gone.
+// drop records the deletion of an object.
 func (s *shelf[T]) drop(t *tx, key string) { t.m.Note(note{Kind: s.kind, Key: key}, t.now) }
 
 // sorted are the objects by key.
@@ -327,7 +327,7 @@ func digest(request any) string {
 // machine is an instance's machine.
 func (t *tx) machine(in *instance) *machines.Instance { return t.m.Instance(in.ID) }
 
-// gone reports whether an instance is on its way out, or ended.
+// gone reports whether an instance is being terminated or has been terminated.
 func gone(m *machines.Instance) bool {
 	return m.State == machines.ShuttingDown || m.State == machines.Terminated
 }

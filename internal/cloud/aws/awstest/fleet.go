@@ -228,7 +228,7 @@ func (t *tx) resolve(p *pool, o shapes.EC2FleetLaunchTemplateOverridesRequest) e
 	return nil
 }
 
-// fill launches so many units of one capacity type.
+// fill launches instances of one capacity type for so many capacity units.
 func (t *tx) fill(in *shapes.EC2CreateFleetRequest, out *shapes.EC2CreateFleetResult, reservation string, pools []*pool, capacityType string, want int64, tags []shapes.EC2Tag) {
 	strategy, lifecycle := "lowest-price", "on-demand"
 	var atLeast int64

@@ -160,7 +160,7 @@ func (t *tx) interrupt(in Interruption) (Interrupted, error) {
 	return out, nil
 }
 
-// turn does what is due and says when there is more, zero for never.
+// turn runs everything that is due, and returns when there is more; zero: never.
 func (c *Cloud) turn() (next time.Time, err error) {
 	soon := func(at time.Time) {
 		if !at.IsZero() && (next.IsZero() || at.Before(next)) {

@@ -99,7 +99,7 @@ func (c *Cloud) receiving() *wire.Operation {
 	}
 }
 
-// receiveMessage waits, where it is told to, until there is a message or its time is over.
+// receiveMessage waits, if requested, until there is a message or the wait time is over.
 func (c *Cloud) receiveMessage(ctx context.Context, in *shapes.SQSReceiveMessageRequest) (*shapes.SQSReceiveMessageResult, error) {
 	wait, atMost, hide := time.Duration(0), 1, hidden
 	if in.WaitTimeSeconds != nil {
@@ -141,7 +141,7 @@ func (c *Cloud) receiveMessage(ctx context.Context, in *shapes.SQSReceiveMessage
 	}
 }
 
-// waitForMail returns when a message comes, the time is over or the context ends.
+// waitForMail returns when a message arrives, the time is over or the context ends.
 func (c *Cloud) waitForMail(ctx context.Context, mail <-chan struct{}, d time.Duration) {
 	wait, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -196,7 +196,7 @@ func (t *tx) deleteMessage(in *shapes.SQSDeleteMessageRequest) (*wire.None, erro
 	return &wire.None{}, t.forget(in.ReceiptHandle)
 }
 
-// forget deletes a message by the receipt with which it was received; one that is gone already is success.
+// forget deletes a message by its receipt handle. A missing message is not an error.
 func (t *tx) forget(receipt string) error {
 	m, ok := t.receipts[receipt]
 	if !ok {

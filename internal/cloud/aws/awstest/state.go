@@ -32,7 +32,7 @@ type fleet struct {
 	Answer  shapes.EC2CreateFleetResult
 }
 
-// instance is what EC2 knows of a machine beside what cloud/machines has.
+// instance is the state of an instance in EC2 that package machines does not have.
 type instance struct {
 	ID          string
 	Reservation string

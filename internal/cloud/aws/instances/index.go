@@ -25,7 +25,7 @@ func (x *Index) AddLaunched(m Instance) {
 	x.launched[m.ID] = m
 }
 
-// hasEnded reports whether this process has ended a machine.
+// hasEnded reports whether this process has terminated a machine.
 func (x *Index) hasEnded(id string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
