@@ -21,8 +21,8 @@ const (
 	mostUnsent    = 64 << 20         // bytes of all answers that are being sent; slow readers of large ones wait for each other
 )
 
-// Sparing has GET answers of next worked out two at a time at most, and given again for two seconds to whoever asks for the
-// same path and query. It is for what is the same for all who may see it: the gate comes before it.
+// Sparing limits next to two concurrent GET requests, and reuses a response for two seconds for the same path and query. Use it
+// only for content that is the same for all authorized users; authorization must come before it.
 func Sparing(next http.Handler, now func() time.Time) http.Handler {
 	kept := newMemory[string, *answer](mostAnswers, now)
 	turn := make(chan struct{}, answersAtOnce)

@@ -17,7 +17,7 @@ const (
 	renewBefore = 30 * 24 * time.Hour // its end a certificate of one's own is made anew
 )
 
-// Certificates hands out a server's certificate and keeps it fresh. It is safe for concurrent use.
+// Certificates provides the certificate of a server and renews it. It is safe for concurrent use.
 type Certificates struct {
 	now  func() time.Time
 	load func() (*tls.Certificate, error) // returns nil where the one that there is will do
@@ -28,8 +28,8 @@ type Certificates struct {
 	log     *slog.Logger
 }
 
-// FilesCertificates reads a certificate and its key, in PEM, and reads them again within ten seconds of a change. What
-// can't be read later is logged, and the certificate that there was stays in use.
+// FilesCertificates reads a certificate and its key, in PEM, and reads them again within ten seconds of a change. If a later read
+// fails, it logs the error and keeps the current certificate.
 func FilesCertificates(certFile, keyFile string, now func() time.Time, log *slog.Logger) (*Certificates, error) {
 	var changed time.Time
 	c := &Certificates{now: now, log: log}
@@ -57,7 +57,7 @@ func FilesCertificates(certFile, keyFile string, now func() time.Time, log *slog
 	return c, c.refresh()
 }
 
-// OwnCertificates makes a certificate by itself, and another when it nears its end. make returns certificate and key in PEM.
+// OwnCertificates creates a certificate with make, which returns certificate and key in PEM, and renews it before it expires.
 func OwnCertificates(make func() (cert, key []byte, err error), now func() time.Time, log *slog.Logger) (*Certificates, error) {
 	c := &Certificates{now: now, log: log}
 	c.load = func() (*tls.Certificate, error) {
@@ -91,7 +91,7 @@ func (c *Certificates) refresh() error {
 	return err
 }
 
-// Config is the configuration of a server with these certificates.
+// Config returns a server configuration with these certificates.
 func (c *Certificates) Config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		c.mu.Lock()

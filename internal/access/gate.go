@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Audience is whom a token must be meant for. A token for the API server is refused, so that nobody gets used to sending
-// one to another server.
+// Audience is the required audience of tokens. Tokens for the API server are refused, so that users do not get used to sending them
+// to another server.
 const Audience = "dovetail.sh"
 
 const (
@@ -26,22 +26,22 @@ const (
 	mostToken     = 8 << 10          // bytes
 )
 
-// User is whose a token is, as the API server says it.
+// User is the user of a token, as returned by the API server.
 type User struct {
 	Name, UID string
 	Groups    []string
 	Extra     map[string][]string
 }
 
-// Reviewer asks the API server. An error means that it has not answered.
+// Reviewer sends reviews to the API server. An error means that the API server did not answer.
 type Reviewer interface {
-	// ReviewToken returns whose a token with audience Audience is; ok is false when it is nobody's, or is for another audience.
+	// ReviewToken returns the user of a token with audience Audience; ok is false if the token is invalid or has another audience.
 	ReviewToken(ctx context.Context, token string) (u User, ok bool, err error)
-	// ReviewAccess reports whether a user may do verb on a path, which is a non-resource URL in the words of RBAC.
+	// ReviewAccess reports whether a user may use verb on a path, a non-resource URL in RBAC.
 	ReviewAccess(ctx context.Context, u User, verb, path string) (allowed bool, err error)
 }
 
-// Gate lets requests through that carry a token with the right to their path. It is safe for concurrent use.
+// Gate accepts requests with a token that is authorized for their path. It is safe for concurrent use.
 type Gate struct {
 	reviewer Reviewer
 	command  string        // that makes a token
@@ -62,8 +62,8 @@ type right struct {
 	verb, path string
 }
 
-// NewGate makes a gate. namespace is that of ServiceAccount dovetail-viewer, for messages; now is the clock by which reviews
-// are forgotten.
+// NewGate returns a Gate. namespace is the namespace of ServiceAccount dovetail-viewer, for messages; now is the clock for the
+// expiry of cached reviews.
 func NewGate(r Reviewer, namespace string, now func() time.Time) *Gate {
 	return &Gate{
 		reviewer: r, command: "kubectl -n " + namespace + " create token dovetail-viewer --audience " + Audience, asking: make(chan struct{}, reviewsAtOnce),
@@ -71,8 +71,8 @@ func NewGate(r Reviewer, namespace string, now func() time.Time) *Gate {
 	}
 }
 
-// Protect lets requests through to next whose token the API server knows (401 otherwise) and allows the path (403), and
-// answers 503 where the API server can't be asked.
+// Protect passes requests to next if the API server authenticates their token (otherwise 401) and authorizes the path (otherwise
+// 403). If the API server is unavailable, it returns 503.
 func (g *Gate) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
@@ -218,5 +218,5 @@ func (g *Gate) writeSignIn(w http.ResponseWriter, why *refusal) {
 `, html.EscapeString(why.text), SignInPath, html.EscapeString(g.command))
 }
 
-// SignInPath is where the form of the sign-in page goes.
+// SignInPath is the path to which the sign-in form is sent.
 const SignInPath = "/ui/sign-in"

@@ -10,7 +10,7 @@ import (
 	"net/netip"
 )
 
-// IsLoopback reports whether HOST or HOST:PORT names this machine alone.
+// IsLoopback reports whether HOST or HOST:PORT is a loopback address.
 func IsLoopback(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -19,8 +19,9 @@ func IsLoopback(host string) bool {
 	return host == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// LoopbackOnly refuses requests that a page of another site may have made a browser send: those whose Host is no loopback
-// address, and those that say so. It is for servers that listen on a loopback address and ask for no token.
+// LoopbackOnly refuses requests that a page of another site may have sent through a browser: requests with a Host that is no
+// loopback address, and requests whose headers show another site. It is for servers that listen on a loopback address and require
+// no token.
 func LoopbackOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !IsLoopback(r.Host) {
@@ -31,7 +32,7 @@ func LoopbackOnly(next http.Handler) http.Handler {
 	})
 }
 
-// SameSite refuses requests of which a browser says that a page of another site sent them.
+// SameSite refuses requests that, according to the browser's headers, a page of another site sent.
 func SameSite(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {

@@ -11,8 +11,8 @@ import (
 // mostForm is how many bytes of a form are read.
 const mostForm = mostToken + 1<<10
 
-// SignIn takes the token of the sign-in form: it is kept in a cookie that no script can read and no other site can have
-// sent, until the browser ends. A token that would not open the page is refused at once.
+// SignIn accepts the token of the sign-in form and stores it in a cookie until the browser is closed. Scripts cannot read the
+// cookie, and other sites cannot send it. A token that is not authorized for page is refused at once.
 func (g *Gate) SignIn(page string) http.Handler {
 	return SameSite(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")

@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the outputs in testdata")
 
-// Run plays every case of testdata/*.txt. A file holds cases separated by a line of four equals signs; a case is a comment and an
-// input, a line of four dashes, and what play makes of that input. With -update the outputs are written anew.
+// Run runs every case of testdata/*.txt. Cases in a file are separated by a line of four equals signs. A case is a comment and an
+// input, a line of four dashes, and the output of play for that input. With -update, the outputs are rewritten.
 func Run(t *testing.T, play func(t *testing.T, input string) string) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txt")

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Drawn runs a package's tests, with so many checks of each property. What rapid draws for them is the same each time; in a soak it is new, and
-// checked as often as soak says. What -rapid.seed and -rapid.checks say goes before that.
+// Drawn runs a package's tests with the given number of checks per property. The values that rapid draws are the same in each run;
+// in a soak test they are new, with soak checks. Flags -rapid.seed and -rapid.checks take precedence.
 func Drawn(m *testing.M, checks, soak int) {
 	flag.Parse()
 	set := map[string]string{"rapid.seed": "1", "rapid.checks": strconv.Itoa(checks)}

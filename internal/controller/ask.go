@@ -18,10 +18,10 @@ import (
 // errNotSynced answers who asks before the first list of all objects is there.
 var errNotSynced = errors.New("the controller has not read the cluster yet: retry in a few seconds")
 
-// LastView returns what the last step saw and remembers; nil: nothing was decided here.
+// LastView returns the view of the last step; nil: no decision was made in this process.
 func (c *Controller) LastView() *view.View { return c.view.Load() }
 
-// LastSnapshot returns the Snapshot that was decided on last; nil: nothing was decided yet.
+// LastSnapshot returns the Snapshot of the last decision; nil: no decision yet.
 func (c *Controller) LastSnapshot() *model.Snapshot {
 	if v := c.view.Load(); v != nil {
 		return v.Snap
@@ -38,7 +38,7 @@ func (c *Controller) View(ctx context.Context) (*view.View, error) {
 	return askSynced(ctx, c, func(s *state.State) *view.View { return &view.View{Policy: c.Policy, Snap: s.Snapshot(time.Now())} })
 }
 
-// Look returns the cluster as the controller sees it now.
+// Look returns the current state of the cluster as the controller sees it.
 func (c *Controller) Look(ctx context.Context) (*model.Snapshot, error) {
 	return askSynced(ctx, c, func(s *state.State) *model.Snapshot { return s.Snapshot(time.Now()) })
 }
@@ -69,7 +69,7 @@ func askSynced[T any](ctx context.Context, c *Controller, ask func(*state.State)
 	return askLoop(ctx, c.changes, ask)
 }
 
-// Event tells the people who watch an object; in shadow mode nobody.
+// Event records an event on an object; in shadow mode it does nothing.
 func (c *Controller) Event(kind, namespace, name, uid string, warn bool, reason, message string) {
 	c.Cluster.Event(kind, namespace, name, uid, warn, reason, message)
 }

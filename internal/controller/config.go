@@ -12,15 +12,15 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Cluster is the power over Kubernetes that the loop needs. Each call carries out one action, returns the version of the object
-// that shows its effect (0 if there is none), and classifies its errors by plan.Err*.
+// Cluster is the loop's interface to Kubernetes. Each call carries out one action, returns the version of the object that shows its
+// effect (0 if there is none), and classifies errors as plan.Err*.
 type Cluster interface {
 	CreateClaim(context.Context, plan.CreateClaim) (uint64, error)
 	DeleteClaim(context.Context, plan.DeleteClaim) (uint64, error)
 	UpdateClaim(context.Context, plan.UpdateClaim) (uint64, error)
 	UpdateNode(context.Context, plan.UpdateNode) (uint64, error)
 	DeleteNode(context.Context, plan.DeleteNode) (uint64, error)
-	// Bind answers ErrConflict where the pod is bound already, or may not be bound now.
+	// Bind returns ErrConflict if the pod is already bound or may not be bound now.
 	Bind(context.Context, plan.Bind) (uint64, error)
 	Tolerate(context.Context, plan.Tolerate) (uint64, error)
 	Evict(context.Context, plan.Evict) (uint64, error)
@@ -32,36 +32,36 @@ type Cluster interface {
 	UpdateBuffer(context.Context, plan.UpdateBuffer) (uint64, error)
 	UpdateRequest(context.Context, plan.UpdateRequest) (uint64, error)
 	UpdateQuota(context.Context, plan.UpdateQuota) (uint64, error)
-	// Claimed reports whether an orphan that is about to be ended has a NodeClaim after all, as the API server knows it now.
+	// Claimed reports whether an orphaned instance that is about to be terminated has a NodeClaim in the API server after all.
 	Claimed(context.Context, plan.Terminate) (bool, error)
-	// Event tells the people who watch an object. kind is that of an object that Dovetail writes; warn marks what needs attention.
+	// Event records an event on an object. kind is the kind of an object that Dovetail writes; warn marks a warning.
 	Event(kind, namespace, name, uid string, warn bool, reason, message string)
-	// WriteReported writes the event of a WriteReport to an object.
+	// WriteReported records the event of a WriteReport on an object.
 	WriteReported(kind, namespace, name, uid string, w plan.WriteReport)
 }
 
-// Keeper is where what decide has learned outlives the process.
+// Keeper stores what decide has learned across restarts.
 type Keeper interface {
-	Load(ctx context.Context) (string, error) // empty: nothing has been kept
+	Load(ctx context.Context) (string, error) // empty: nothing stored
 	Store(ctx context.Context, text string) error
 }
 
-// Config are the loop's times and widths.
+// Config configures the timing and concurrency of the loop.
 type Config struct {
-	Idle       time.Duration // demand is decided on when none came for this long; longer while decisions follow each other within Max
-	Max        time.Duration // and at the latest this long after the first
-	Coalesce   time.Duration // changes that come within this time are looked at together
-	ListEvery  time.Duration // how often the cloud is asked for its machines
-	OfferEvery time.Duration // how often the cloud is asked for its offerings
-	DriftEvery time.Duration // how often the cloud is asked which machines have drifted
-	RetryAfter time.Duration // pods that could not be placed are looked at again this often though nothing changed
-	CallLimit  time.Duration // an action's call is given up after this long, and repeated
-	Parallel   int           // actions under way at once, a kind
-	Calls      int           // calls to the API server under way at once, of all kinds together, but for those that take long
-	Bindings   int           // pods being bound at once, a namespace: few enough that an API server's priority and fairness queues none of them
+	Idle       time.Duration // idle batch window: decide after this time without new demand; longer while decisions follow each other within Max
+	Max        time.Duration // maximum batch window: decide at the latest this long after the first demand
+	Coalesce   time.Duration // changes within this time are processed together
+	ListEvery  time.Duration // interval at which the cloud's machines are listed
+	OfferEvery time.Duration // interval at which the cloud's offerings are listed
+	DriftEvery time.Duration // interval at which the cloud is asked for drifted machines
+	RetryAfter time.Duration // interval at which pods that could not be placed are tried again without changes
+	CallLimit  time.Duration // timeout of an action's call, which is then repeated
+	Parallel   int           // maximum number of concurrent actions per kind
+	Calls      int           // maximum number of concurrent API server calls of all kinds, except slow ones
+	Bindings   int           // maximum number of concurrent bindings per namespace: low enough that API Priority and Fairness queues none of them
 }
 
-// DefaultConfig is what the controller runs with.
+// DefaultConfig returns the default configuration of the controller.
 func DefaultConfig() Config {
 	return Config{
 		Idle: 30 * time.Millisecond, Max: time.Second, Coalesce: 3 * time.Millisecond, ListEvery: 10 * time.Second,
@@ -69,7 +69,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate says what is wrong with a configuration.
+// Validate returns an error if the configuration is invalid.
 func (c Config) Validate() error {
 	switch {
 	case c.Idle <= 0 || c.Max < c.Idle:

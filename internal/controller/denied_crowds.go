@@ -108,15 +108,16 @@ func refuserOf(said string) string {
 	return said
 }
 
-// WriteTold tells of a write that is no action of the loop to one object: that it is refused, and that it is let through again. It may be called from anywhere.
+// WriteTold records an event if the API server refuses a write to one object outside of the loop, and when it accepts the write
+// again. It is safe for concurrent use.
 func (c *Controller) WriteTold(verb, kind string, a plan.WriteAnswer) {
 	if t, ok := c.Cluster.(*toldCluster); ok { // in shadow mode nothing is written
 		t.denials.note(written{verb, kind, a.Namespace, a.Name, a.UID}, a.Err, 0)
 	}
 }
 
-// WritesTold tells of writes that are no actions of the loop: that they are refused, of one object for all that the same refuses, and that they are let through again. It may
-// be called from anywhere.
+// WritesTold records events if the API server refuses writes outside of the loop, and when it accepts them again. Writes refused
+// for the same reason get one event on one of the objects. It is safe for concurrent use.
 func (c *Controller) WritesTold(verb, kind string, answers []plan.WriteAnswer) {
 	if t, ok := c.Cluster.(*toldCluster); ok { // in shadow mode nothing is written
 		t.denials.noteMany(verb, kind, answers)

@@ -10,9 +10,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/groupstatus"
 )
 
-// GroupStatus is where the status of node groups is written for those who read Cluster Autoscaler's.
+// GroupStatus writes the status of node groups for readers of Cluster Autoscaler's status.
 type GroupStatus interface {
-	// StatusObject returns the ConfigMap that is written; its uid is empty before it was written once.
+	// StatusObject returns the ConfigMap of the status; its UID is empty before the first write.
 	StatusObject() (namespace, name, uid string)
 	StoreGroupStatus(context.Context, *groupstatus.Status) error
 }

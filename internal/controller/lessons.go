@@ -19,7 +19,7 @@ const (
 	keepAgain   = 10 * time.Second // after a failure
 )
 
-// RecallLessons takes over what the process that led before has learned. It comes before Lead.
+// RecallLessons loads what the previous leader has learned. It must be called before Lead.
 func (c *Controller) RecallLessons(ctx context.Context) {
 	if c.Keeper == nil {
 		return

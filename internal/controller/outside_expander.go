@@ -18,9 +18,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// Expander is a program outside that chooses among node groups which are to grow.
+// Expander is an external program that selects the node groups to grow.
 type Expander interface {
-	// BestOptions returns the names of the groups that are to grow.
+	// BestOptions returns the names of the selected groups.
 	BestOptions(context.Context, *nodegroups.Query) ([]string, error)
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// Reasons of the events on NodePools that can launch in a zone when a zonal shift away from it begins and ends.
+// Reasons of events on NodePools when a zonal shift away from one of their zones begins and ends.
 const (
 	zonalShiftActive  = "ZonalShiftActive"
 	zonalShiftCleared = "ZonalShiftCleared"

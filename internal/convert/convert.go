@@ -23,15 +23,15 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
-// ClusterAutoscaler is the name of the only thing to convert from, and of its binary.
+// ClusterAutoscaler is the name of the only supported source, and of its binary.
 const ClusterAutoscaler = "cluster-autoscaler"
 
-// Conversion is what is known on the way from flags to objects: New, ReadFlags, Translate, then what it writes.
+// Conversion is the state of a conversion: New, ReadFlags, Translate, then the output methods.
 type Conversion struct {
 	Settings     translate.GroupSettings
-	Named        []translate.NodeGroup // by --nodes, in order
-	Discovery    []map[string]string   // the tags of each --node-group-auto-discovery
-	Described    []translate.NodeGroup // nil: nobody has described the groups
+	Named        []translate.NodeGroup // from --nodes, in order
+	Discovery    []map[string]string   // tags of each --node-group-auto-discovery
+	Described    []translate.NodeGroup // nil: the groups were not described
 	IsClusterAPI bool
 	Controller   []string  // flags of dovetail controller
 	Rows         []FlagRow // in the order of Cluster Autoscaler's flags
@@ -43,7 +43,7 @@ type Conversion struct {
 	groups   []translate.GroupObjects
 }
 
-// New returns a conversion of which no flag is known yet.
+// New returns a conversion without flags.
 func New(in *Input) *Conversion {
 	c := &Conversion{Settings: translate.DefaultGroupSettings(), Described: in.Groups, Notes: in.Notes, given: map[string]bool{}}
 	c.Settings.Priorities = in.Priorities
@@ -53,7 +53,7 @@ func New(in *Input) *Conversion {
 // fate is what became of a flag: an outcome, a sentence, and how that compares with Cluster Autoscaler.
 type fate struct{ outcome, what, pace string }
 
-// FlagRow says what became of a flag.
+// FlagRow is the result for a flag.
 type FlagRow struct {
 	Flag    string `json:"flag"`
 	Value   string `json:"value"`
@@ -65,14 +65,14 @@ type FlagRow struct {
 
 // Outcomes of a flag.
 const (
-	InObjects    = "objects"        // it is in the objects
-	ToController = "controller"     // it is a flag of dovetail controller
-	SameHere     = "same"           // Dovetail does so anyway
-	NoEffect     = "no effect"      // it did nothing in Cluster Autoscaler on AWS either
-	NoMatch      = "no counterpart" // and why
+	InObjects    = "objects"        // part of the objects
+	ToController = "controller"     // a flag of dovetail controller
+	SameHere     = "same"           // Dovetail's standard behaviour
+	NoEffect     = "no effect"      // no effect in Cluster Autoscaler on AWS either
+	NoMatch      = "no counterpart" // with the reason
 )
 
-// GroupRow says what became of what a group asks for.
+// GroupRow is the result for a tag or setting of a group.
 type GroupRow struct {
 	Group   string `json:"group"`
 	Pool    string `json:"nodePool"`
@@ -82,7 +82,7 @@ type GroupRow struct {
 	What    string `json:"what"`
 }
 
-// ReadFlags reads a command line of Cluster Autoscaler, without the program's name, and decides what becomes of each flag.
+// ReadFlags parses a command line of Cluster Autoscaler, without the program name, and determines the result for each flag.
 func (c *Conversion) ReadFlags(args []string) error {
 	g := pflag.NewFlagSet(ClusterAutoscaler, pflag.ContinueOnError)
 	g.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
@@ -161,7 +161,7 @@ func alike(kind int, a, b string) bool {
 	return a == b
 }
 
-// Translate makes the objects, and says what was known only then.
+// Translate creates the objects, and adds the results that depend on them.
 func (c *Conversion) Translate() error {
 	groups := c.Named
 	if c.Described != nil {
@@ -233,7 +233,7 @@ func (c *Conversion) groupRows() []GroupRow {
 	return rows
 }
 
-// Objects are what is to be applied: each class before its pool.
+// Objects returns the objects to apply, each node class before its NodePool.
 func (c *Conversion) Objects() ([]map[string]any, error) {
 	var out []map[string]any
 	for _, g := range c.groups {

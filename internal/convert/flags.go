@@ -40,7 +40,7 @@ type caFlag struct {
 	pace         string                                       // with outcome: how that compares with Cluster Autoscaler
 }
 
-// How what became of a flag compares with what Cluster Autoscaler does today. Empty: neither of them.
+// Comparison of a flag's result with the current behaviour of Cluster Autoscaler. Empty: neither more nor less.
 const (
 	PaceMore = "more" // more nodes are launched, or more nodes and pods are disrupted, or sooner
 	PaceLess = "less" // fewer, or later

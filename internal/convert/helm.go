@@ -26,8 +26,8 @@ func isConverted(text string) bool {
 	return err == nil || text == "true" || text == "false" || text == "null"
 }
 
-// HelmArgs returns the arguments of helm that install the chart with the flags of the controller. Values that the chart requires and Cluster
-// Autoscaler's command line does not contain are in capitals.
+// HelmArgs returns the helm arguments that install the chart with the flags of the controller. Values that the chart requires and
+// that Cluster Autoscaler's command line does not contain are placeholders in capitals.
 func (c *Conversion) HelmArgs() []string {
 	values, extra := map[string]string{}, []string{}
 	for _, arg := range c.Controller {

@@ -20,16 +20,16 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 )
 
-// Input is what somebody has read of a Cluster Autoscaler.
+// Input is the configuration of a Cluster Autoscaler.
 type Input struct {
 	Args       []string // its flags
-	Holder     string   // where they were found; empty: they were not
+	Holder     string   // where the flags were found; empty: not found
 	Priorities []dovetailv1alpha1.NodeGroupPriority
-	Groups     []translate.NodeGroup // nil: not described
+	Groups     []translate.NodeGroup // nil: the groups were not described
 	Notes      []string
 }
 
-// AddFlags takes in a command line, of which there may be one only: flags, behind the program's name or not. holder is where it was found.
+// AddFlags adds a command line: flags, with or without the program name. There may be only one. holder is where it was found.
 func (in *Input) AddFlags(words []string, holder string) error {
 	if in.Holder != "" {
 		return fmt.Errorf("there are two command lines, %s and %s; use one", in.Holder, holder)
@@ -56,8 +56,8 @@ type caManifest struct {
 	} `json:"spec"`
 }
 
-// AddManifests takes in a stream of YAML or JSON documents: a Deployment or the like that runs Cluster Autoscaler, the ConfigMap of the expander
-// priority. Others are passed over. name is where it was found.
+// AddManifests adds a stream of YAML or JSON documents: a Deployment or another workload that runs Cluster Autoscaler, and the
+// ConfigMap of the expander priority. Other objects are ignored. name is where it was found.
 func (in *Input) AddManifests(name string, data []byte) error {
 	d := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
 	for i := 1; ; i++ {
@@ -201,7 +201,7 @@ func flagsOnly(words []string) []string {
 	return words
 }
 
-// ShellWords splits a command line as a shell does: quotes, backslashes, comments to the end of a line.
+// ShellWords splits a command line as a shell does: quotes, backslashes, comments up to the end of a line.
 func ShellWords(text string) ([]string, error) {
 	var out []string
 	var word strings.Builder
@@ -252,7 +252,7 @@ func ShellWords(text string) ([]string, error) {
 	return out, nil
 }
 
-// DescribedGroups reads what 'aws autoscaling describe-auto-scaling-groups' prints.
+// DescribedGroups parses the output of 'aws autoscaling describe-auto-scaling-groups'.
 func DescribedGroups(data []byte) ([]translate.NodeGroup, error) {
 	var in struct {
 		AutoScalingGroups *[]struct {

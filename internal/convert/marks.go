@@ -3,13 +3,12 @@
 
 package convert
 
-// Mark is an annotation, a label, a taint, a tag or an object by which Cluster Autoscaler is told something, or tells
-// something, beside its flags.
+// Mark is an annotation, a label, a taint, a tag or an object that Cluster Autoscaler reads or writes, in addition to its flags.
 type Mark struct {
 	Name    string `json:"name"`
-	On      string `json:"on"`      // the kind of object that has it
-	Outcome string `json:"outcome"` // as of a flag
-	What    string `json:"what"`    // what Dovetail does about it
+	On      string `json:"on"`      // kind of the object that has it
+	Outcome string `json:"outcome"` // outcome, as for a flag
+	What    string `json:"what"`    // how Dovetail handles it
 }
 
 const (
@@ -18,7 +17,7 @@ const (
 	whyElsewhere  = "specific to another cloud provider"
 )
 
-// Marks are all of them, by kind of object.
+// Marks are all marks, by kind of object.
 var Marks = []Mark{
 	{"cluster-autoscaler.kubernetes.io/safe-to-evict: true", "Pod", SameHere, "the pod may be evicted for consolidation, even without a controller"},
 	{"cluster-autoscaler.kubernetes.io/safe-to-evict: false", "Pod", SameHere, "its node is not consolidated"},

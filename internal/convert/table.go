@@ -24,8 +24,8 @@ type row struct {
 	what    string
 }
 
-// WriteTable says what became of every flag and tag: first what makes Dovetail do more than the Cluster Autoscaler does
-// today, then what makes it do less, then the rest. width is how many columns the writer shows; 0: nothing is shortened.
+// WriteTable writes the result for every flag and tag: first those by which Dovetail does more than the Cluster Autoscaler does
+// today, then those by which it does less, then the rest. width is the width of the terminal in columns; 0: nothing is shortened.
 func (c *Conversion) WriteTable(w io.Writer, width int) error {
 	var b bytes.Buffer
 	flags := map[string][]row{}

@@ -35,7 +35,7 @@ import (
 )
 
 const (
-	// MostNodes is on how many nodes pods are written to in one step.
+	// MostNodes is the maximum number of nodes whose pods are written in one step.
 	MostNodes = 50
 
 	firstPause, mostPause = time.Minute, 10 * time.Minute // after which a refused write is repeated
@@ -44,11 +44,12 @@ const (
 // Write sets the deletion cost of one pod.
 type Write struct {
 	Namespace, Pod, UID string
-	Node                string // it is on
-	Cost                string // a 32-bit integer; empty: ours is removed
+	Node                string // node of the pod
+	Cost                string // a 32-bit integer; empty: remove Dovetail's value
 }
 
-// Planner plans writes step by step. Its zero value begins. What it remembers may be lost: then it begins at the first node, and repeats refused writes.
+// Planner plans writes step by step. The zero value is ready to use. If its state is lost, it starts again at the first node and
+// repeats refused writes.
 type Planner struct {
 	lastLeaving, last string             // names of the nodes that the last step ended with
 	refused           map[string]refusal // by uid of a pod
@@ -66,9 +67,10 @@ type pending struct {
 	writes []Write
 }
 
-// Plan returns what to write to the pods of at most MostNodes nodes: first to those of nodes that are leaving, then to the others in turn, of which half a step is kept
-// if so many wait. A node that stays has costs only if scale-downs can empty it: all its pods are those of ReplicaSets that have pods on other nodes too. Without a NodePool it
-// has none. If off, all costs of ours are removed.
+// Plan returns the writes for the pods of at most MostNodes nodes: first for nodes that are being removed, then for the others in
+// turn; if necessary, half of the step is reserved for the others. A node that stays has costs only if scale-downs can empty it:
+// all its pods belong to ReplicaSets that have pods on other nodes too. Nodes without a NodePool have none. If off is set,
+// Dovetail's costs are removed.
 func (l *Planner) Plan(now time.Time, s *model.Snapshot, off bool) (out []Write) {
 	var costs map[*model.Node]int64
 	if !off {
@@ -122,7 +124,7 @@ func take(list []pending, last *string, nodes int) (out []Write) {
 	return out
 }
 
-// Answer notes what came of a write: one that was refused is repeated ever more rarely.
+// Answer records the result of a write. A refused write is repeated with increasing delay.
 func (l *Planner) Answer(now time.Time, uid string, refused bool) {
 	if !refused {
 		delete(l.refused, uid)

@@ -24,8 +24,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Prefix starts the name of every resource of devices: "devices/<class>", or "devices/<class>#<hash>" if the devices are not exactly those of
-// the class.
+// Prefix is the prefix of all resource names of devices: "devices/<class>", or "devices/<class>#<hash>" if the devices are not
+// exactly those of the class.
 const Prefix = model.DevicePrefix
 
 // Bounds of the work that devices cause. What exceeds one is refused with a reason, or counted up to it.
@@ -41,7 +41,8 @@ const (
 	maxExpression   = 512    // compiled CEL expressions kept
 )
 
-// Book holds the device classes, slices, claims and templates of a cluster, and which pods use them. It is not safe for concurrent use.
+// Book contains the device classes, slices, claims and templates of a cluster, and the pods that use them. It is not safe for
+// concurrent use.
 type Book struct {
 	classes   map[string]*resourceapi.DeviceClass
 	slices    map[string]*slice
@@ -93,14 +94,14 @@ func New() *Book {
 	}
 }
 
-// Changes are the objects whose Need or amounts may have changed.
+// Changes lists the objects whose Need or amounts may have changed.
 type Changes struct {
-	All   bool     // names of resources have changed: all pods with claims, all nodes and all types
+	All   bool     // resource names have changed: all pods with claims, all nodes and all types
 	Nodes []string // names of nodes
-	Pods  []string // namespace/name of pods that OfPod remembers
+	Pods  []string // namespace/name of pods passed to OfPod
 }
 
-// Changes returns what has changed since the last call.
+// Changes returns the changes since its last call.
 func (b *Book) Changes() Changes {
 	b.refresh()
 	c := Changes{All: b.all, Nodes: slices.Sorted(maps.Keys(b.changed)), Pods: slices.Sorted(maps.Keys(b.changedPods))}
@@ -163,7 +164,7 @@ func (b *Book) SetClass(name string, c *resourceapi.DeviceClass) {
 	b.staleWants = true
 }
 
-// SetSlice stores a ResourceSlice; nil deletes it. It reports whether it says something else than before.
+// SetSlice stores a ResourceSlice; nil deletes it. It reports whether its content has changed.
 func (b *Book) SetSlice(name string, published *resourceapi.ResourceSlice) bool {
 	old, o := b.slices[name], b.tainted(published)
 	if old != nil && o != nil && equality.Semantic.DeepEqual(old.object.Spec, o.Spec) {
@@ -356,8 +357,8 @@ func (b *Book) SetTemplate(key string, t *resourceapi.ResourceClaimTemplate) {
 // typeNode starts the name of the node that stands for the nodes of a type. No node of a cluster has a colon in its name.
 const typeNode = "type:"
 
-// SetType stores the slices that a node to come will publish, under a key of the caller: an instance type, or an instance type of a NodePool.
-// Nil deletes them. It reports whether the amounts of the type may have changed.
+// SetType stores the slices that a new node will publish, under a key chosen by the caller: an instance type, or an instance type
+// of a NodePool. Nil deletes them. It reports whether the amounts of the type may have changed.
 func (b *Book) SetType(key string, list []TypeSlice) bool {
 	old := b.types[key]
 	if len(old) == 0 && len(list) == 0 || reflect.DeepEqual(old, list) || equality.Semantic.DeepEqual(old, list) {
@@ -379,17 +380,17 @@ func (b *Book) SetType(key string, list []TypeSlice) bool {
 	return true
 }
 
-// Counts reports whether pods request a resource of this name: nodes have an amount of it if they have its devices. Names that were written
-// down earlier may be those of pods that are gone.
+// Counts reports whether pods request a resource of this name: nodes have an amount of it if they have its devices. Names in older
+// objects may be of pods that no longer exist.
 func (b *Book) Counts(name string) bool {
 	b.refresh()
 	return b.layout.names[name]
 }
 
-// TypeSlices returns what SetType has stored under a key; nil: nothing. The result must not be changed.
+// TypeSlices returns the slices stored by SetType under a key; nil: none. The result is read-only.
 func (b *Book) TypeSlices(key string) []TypeSlice { return b.types[key] }
 
-// OfNode returns the amount of each resource that is free on a node: devices that are allocated to claims are not counted.
+// OfNode returns the free amount of each resource on a node, without devices that are allocated to claims.
 func (b *Book) OfNode(name string) map[string]int64 {
 	if b.nodes[name] == nil || strings.HasPrefix(name, typeNode) {
 		return nil
@@ -397,7 +398,7 @@ func (b *Book) OfNode(name string) map[string]int64 {
 	return b.amountsOf(name)
 }
 
-// OfType returns the amount of each resource that a node to come will have.
+// OfType returns the amount of each resource that a new node will have.
 func (b *Book) OfType(key string) map[string]int64 { return b.amountsOf(typeNode + key) }
 
 func (b *Book) amountsOf(name string) map[string]int64 {

@@ -19,7 +19,7 @@ import (
 // Extended resources that a DeviceClass stands for: a pod requests them like those of a device plugin, and on a node on which no plugin has registered
 // the resource, kube-scheduler allocates devices of the class, by a claim that it creates for the pod.
 
-// IsExtended reports whether a resource may be one that a DeviceClass stands for.
+// IsExtended reports whether a resource may be the extended resource of a DeviceClass.
 func IsExtended(resource string) bool {
 	if strings.HasPrefix(resource, resourceapi.ResourceDeviceClassPrefix) {
 		return true
@@ -27,7 +27,7 @@ func IsExtended(resource string) bool {
 	return strings.Contains(resource, "/") && !strings.Contains(resource, "kubernetes.io/")
 }
 
-// RequestsExtended reports whether a pod requests a resource that a DeviceClass may stand for.
+// RequestsExtended reports whether a pod requests a resource that may be the extended resource of a DeviceClass.
 func RequestsExtended(p *corev1.Pod) bool {
 	of := func(c corev1.Container) bool {
 		for name, v := range c.Resources.Requests {
@@ -40,8 +40,8 @@ func RequestsExtended(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Spec.Containers, of) || slices.ContainsFunc(p.Spec.InitContainers, of)
 }
 
-// OfPlugins returns the amounts that a node has by the extended resources that its device plugins have registered: kube-scheduler allocates no
-// devices for these there.
+// OfPlugins returns the amounts that a node has through extended resources registered by its device plugins: kube-scheduler
+// allocates no devices for them.
 func (b *Book) OfPlugins(registered map[string]int64) map[string]int64 {
 	b.refresh()
 	out := map[string]int64{}
@@ -75,8 +75,8 @@ func (s *signature) times(registered map[string]int64) int64 {
 	return least
 }
 
-// SetExtendedUnserved says that extended resources of a DeviceClass are behind a gate of the API server that is off by default. A class that names one
-// shows that it is on, as the API server drops the field otherwise.
+// SetExtendedUnserved sets whether the extended resources of DeviceClasses are behind a feature gate of the API server that is off
+// by default. A class with an extended resource shows that the gate is on, because the API server drops the field otherwise.
 func (b *Book) SetExtendedUnserved(unserved bool) {
 	b.all = b.all || b.unserved != unserved
 	b.unserved = unserved

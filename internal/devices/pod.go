@@ -18,16 +18,16 @@ import (
 	"k8s.io/dynamic-resource-allocation/resourceclaim"
 )
 
-// Need is what a pod needs of devices.
+// Need is the demand of a pod for devices.
 type Need struct {
 	Amounts     map[string]int64      // resource name -> amount
-	NodeTerms   []corev1.NodeSelector // of allocated claims: a node of the pod matches all of them
-	Node        string                // where claims of the pod are allocated; empty: nowhere yet
-	Mark        string                // names the way in which it requests devices; empty: no pod is kept apart from it
-	Apart       []string              // marks of other pods that may not be on its node, as they request some of the same devices in another way; sorted
-	Unsupported []string              // sentences: why the pod can't be placed
-	Extended    map[string]int64      // what it requests of extended resources that a DeviceClass stands for: Amounts have it
-	Claims      string                // hash of what all claims of the pod ask: the same from their templates to their end, whatever else there is
+	NodeTerms   []corev1.NodeSelector // from allocated claims: a node of the pod must match all of them
+	Node        string                // node on which claims of the pod are allocated; empty: none
+	Mark        string                // identifies how the pod requests devices; empty: it can share a node with all pods
+	Apart       []string              // Marks of pods that may not be on its node, because they request some of the same devices in another way; sorted
+	Unsupported []string              // sentences: why the pod cannot be placed
+	Extended    map[string]int64      // its requests of extended resources of DeviceClasses; included in Amounts
+	Claims      string                // hash of all claims of the pod: equal from their templates until their deletion, independent of other objects
 }
 
 // podUse is what the Book remembers of a pod.
@@ -40,9 +40,9 @@ type podUse struct {
 	blocked   bool // kube-scheduler can't place it, whoever uses its claims
 }
 
-// OfPod returns what a pod needs of devices, and remembers that the pod uses its claims. The Need of a pod without claims and without
-// extended resources that a DeviceClass stands for is zero. A name with a
-// slash, which no pod has, is that of an example for pods to come: it is no user of a claim that pods share.
+// OfPod returns the devices that a pod needs, and records that the pod uses its claims. The Need of a pod without claims and
+// without extended resources of DeviceClasses is zero. A name with a slash, which no pod has, identifies a template of future pods:
+// it does not count as a user of shared claims.
 func (b *Book) OfPod(p *corev1.Pod) Need {
 	key := p.Namespace + "/" + p.Name
 	extended := b.extendedOf(p)
@@ -107,7 +107,7 @@ func (b *Book) OfPod(p *corev1.Pod) Need {
 	return need
 }
 
-// ForgetPod forgets a pod that was deleted or has ended. Its key is namespace/name.
+// ForgetPod removes a pod that was deleted or has completed. Its key is namespace/name.
 func (b *Book) ForgetPod(key string) {
 	old := b.pods[key]
 	if old == nil {

@@ -16,15 +16,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TypeSlice is a part of what the nodes of an instance type publish as ResourceSlices.
+// TypeSlice is a part of the ResourceSlices that nodes of an instance type publish.
 type TypeSlice struct {
 	Driver         string                   `json:"driver"`
-	Pool           string                   `json:"pool,omitempty"` // empty: the driver's pool of the node
+	Pool           string                   `json:"pool,omitempty"` // empty: the driver's pool for the node
 	Devices        []resourceapi.Device     `json:"devices,omitempty"`
 	SharedCounters []resourceapi.CounterSet `json:"sharedCounters,omitempty"`
 }
 
-// ParseTypeSlices reads a YAML or JSON list of [TypeSlice]. Unknown fields are errors, and so are values that the API server would reject.
+// ParseTypeSlices parses a YAML or JSON list of [TypeSlice]. It returns an error for unknown fields and for values that the API
+// server would reject.
 func ParseTypeSlices(text string) ([]TypeSlice, error) {
 	var list []TypeSlice
 	if err := yaml.UnmarshalStrict([]byte(text), &list); err != nil {
@@ -115,8 +116,9 @@ func objectsOf(node string, list []TypeSlice) []*resourceapi.ResourceSlice {
 	return objects
 }
 
-// SlicesOfNode returns what a node has published, as the slices of a node to come: attributes that tell devices of one model apart (UUIDs and
-// serial numbers) and taints are left out. Drivers with a pool that is incomplete, being updated or has devices of other nodes are left out.
+// SlicesOfNode returns the slices that a node has published as slices of a new node, without taints and attributes that distinguish
+// devices of one model (UUIDs and serial numbers). It omits drivers with a pool that is incomplete, is being updated, or has
+// devices of other nodes.
 func (b *Book) SlicesOfNode(name string) []TypeSlice {
 	n := b.nodes[name]
 	if n == nil {

@@ -25,11 +25,11 @@ const (
 	mostAnswer = 128 << 20 // bytes of an answer, as many as Cluster Autoscaler takes
 )
 
-// Client asks one server.
+// Client is a client of one server.
 type Client struct{ conn *grpc.ClientConn }
 
-// Connect returns a client of the server at an address, HOST:PORT, whose certificate is signed by one of those in a file.
-// Nothing is asked yet: a server may come up later.
+// Connect returns a client of the server at an address, HOST:PORT. The server's certificate must be signed by one of the
+// certificates in a file. Connect makes no call, so the server may start later.
 func Connect(address, certFile string) (*Client, error) {
 	if certFile == "" {
 		return nil, fmt.Errorf("--grpc-expander-url %s requires TLS; set --grpc-expander-cert to a file with the CA certificate of the server", address)
@@ -54,8 +54,8 @@ func Connect(address, certFile string) (*Client, error) {
 	return &Client{conn}, nil
 }
 
-// BestOptions returns the names of the groups that are to grow, as the server says: it may name others than it was asked
-// about, or none. An error says that it did not answer.
+// BestOptions returns the names of the node groups that the server selects. They may include groups that were not in the query, or
+// be empty. It returns an error if the server does not answer.
 func (c *Client) BestOptions(ctx context.Context, query *nodegroups.Query) ([]string, error) {
 	message, err := encodeRequest(query)
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *Client) BestOptions(ctx context.Context, query *nodegroups.Query) ([]st
 // encoded is gRPC's codec of messages that this package writes and reads itself: bytes, as they are.
 type encoded struct{}
 
-// Marshal returns a message, which is bytes already.
+// Marshal returns the message, which is already encoded.
 func (encoded) Marshal(v any) ([]byte, error) {
 	b, ok := v.([]byte)
 	if !ok {
@@ -91,5 +91,5 @@ func (encoded) Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// Name returns gRPC's name of the encoding, which the server is told.
+// Name returns the name of the encoding in gRPC, which is sent to the server.
 func (encoded) Name() string { return "proto" }

@@ -5,14 +5,14 @@ package forecast
 
 import "time"
 
-// WallClock returns what a clock in a zone shows at t, written as if it were UTC.
+// WallClock returns the local time at t in a zone, expressed as UTC.
 func WallClock(t time.Time, zone *time.Location) time.Time {
 	l := t.In(zone)
 	return time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), l.Nanosecond(), time.UTC)
 }
 
-// InstantOf returns the first instant, in UTC, at which a clock in a zone shows a time; of a time that it skips, the
-// instant at which it does.
+// InstantOf returns the first instant, in UTC, at which a clock in a zone shows a local time. If the clock skips that time, it
+// returns the instant of the skip.
 func InstantOf(clock time.Time, zone *time.Location) time.Time {
 	t := time.Date(clock.Year(), clock.Month(), clock.Day(), clock.Hour(), clock.Minute(), clock.Second(), clock.Nanosecond(), zone)
 	start, end := t.ZoneBounds()

@@ -11,7 +11,7 @@ import (
 	"math"
 )
 
-// MaxEncoded is the most bytes that Encode returns.
+// MaxEncoded is the maximum number of bytes that Encode returns.
 const MaxEncoded = 4096
 
 const (
@@ -41,10 +41,10 @@ func fidelityOf(i int) fidelity {
 	}[i]
 }
 
-// Encode returns the History in at most MaxEncoded bytes: a version, what is known, a checksum. It is lossy: quarters
-// of an hour are kept to within 5 % to 20 %, the counts of distributions to within 10 % to 40 %, as it fits; if need be
-// the oldest minutes, spikes and quarters are left out, and at last the distributions by clock and position.
-// What was forecast for the next minutes is not kept: those minutes teach nothing.
+// Encode returns the History in at most MaxEncoded bytes: a version, the data, and a checksum. It is lossy: quarters of an hour are
+// accurate to between 5 % and 20 %, the counts of distributions to between 10 % and 40 %, depending on the available space. If
+// necessary, the oldest minutes, spikes and quarters are omitted, and finally the distributions by clock and position. Forecasts
+// for the next minutes are not stored, so nothing is learned from those minutes.
 func (h *History) Encode() []byte {
 	for i := range fidelities {
 		w := newBitWriter()
@@ -61,8 +61,7 @@ func (h *History) Encode() []byte {
 	return nil // not reached: the last fidelity is returned
 }
 
-// Decode returns the History that Encode has written, less what that says it leaves out. It returns an error for what
-// Encode has not written.
+// Decode returns the History from the output of Encode, without what Encode omits. It returns an error for any other data.
 func Decode(data []byte) (*History, error) {
 	n := len(data) - checksum
 	switch {

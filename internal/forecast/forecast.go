@@ -5,18 +5,18 @@ package forecast
 
 import "time"
 
-// Why says why a forecast is of its method.
+// Why is the reason why a Forecast uses its method.
 type Why uint8
 
-// The reasons for a choice.
+// The values of Why.
 const (
-	// LeastError: of all methods this one was least wrong about the past minutes.
+	// LeastError: this method had the smallest error for the past minutes.
 	LeastError Why = iota
-	// Simplest: a simpler method than the one with the least error was about as good.
+	// Simplest: a simpler method was about as good as the one with the smallest error.
 	Simplest
-	// TooLittleHistory: less than a day is known; nothing is forecast.
+	// TooLittleHistory: less than a day of history; no forecast.
 	TooLittleHistory
-	// Outdated: the last observation is older than the recent level; nothing is forecast.
+	// Outdated: the last observation is older than the recent level; no forecast.
 	Outdated
 )
 
@@ -35,39 +35,38 @@ func (w Why) String() string {
 	return "Unknown"
 }
 
-// MethodError is how wrong a method was: the mean loss a minute of holding its quantile, in replicas, where a replica
-// too few costs the quantile and one too many the rest to 1.
+// MethodError is the error of a method: the mean loss per minute of holding its quantile, in replicas. A missing replica costs the
+// quantile, an excess replica costs 1 minus the quantile.
 type MethodError struct {
 	Method Method
 	Error  float64
 }
 
-// Quantile is a rise that is not exceeded with a probability of Level.
+// Quantile is a rise that is not exceeded with probability Level.
 type Quantile struct {
 	Level float64
 	Rise  int
 }
 
-// Forecast is by how much demand may rise within a lead time.
+// Forecast is the forecast rise of demand within a lead time.
 type Forecast struct {
-	Minute   int64 // the minute it was made at, the last one observed
-	Replicas int   // demand then
-	Lead     int   // minutes that it is for: the next longer of 1, 2, 3, 5 and 10; 10 at most
+	Minute   int64 // minute of the forecast: the last one observed
+	Replicas int   // demand in that minute
+	Lead     int   // lead time in minutes, rounded up to 1, 2, 3, 5 or 10; at most 10
 	Level    float64
-	Rise     int // replicas to hold beyond demand, at Level
+	Rise     int // replicas to hold in addition to demand, at Level
 
 	Method Method
 	Why    Why
-	Errors []MethodError // at the nearest level that errors are kept for, in the order of the methods; nil before there are any
-	Scored int64         // how many past minutes they are of
+	Errors []MethodError // at the nearest level with recorded errors, in the order of the methods; nil: none yet
+	Scored int64         // number of past minutes in Errors
 
-	Usual  []Quantile // of the method alone, without recurring spikes
+	Usual  []Quantile // of the method only, without recurring spikes
 	Spikes []Expected // recurring spikes near this time
 }
 
-// ServiceLevel returns the quantile of the rise that is worth holding (the newsvendor's), from what a minute of one
-// replica's waiting costs and what a minute of one idle replica costs, in the same unit. Negative costs count as 0;
-// where both are 0 nothing is worth holding.
+// ServiceLevel returns the quantile of the rise to hold (the newsvendor quantile), from the costs per minute of a waiting replica
+// and of an idle replica, in the same unit. Negative costs count as 0. If both are 0, it returns 0.
 func ServiceLevel(waiting, idle int64) float64 {
 	w, i := float64(max(0, waiting)), float64(max(0, idle))
 	if w == 0 {
@@ -76,9 +75,9 @@ func ServiceLevel(waiting, idle int64) float64 {
 	return w / (w + i)
 }
 
-// Forecast returns the rise within lead minutes (at least 1) at a quantile, between 0 and 1, as of the minute now. It
-// is 0 when less than a day is known, or when the last observation is older than ten minutes. Spikes that recur at a
-// time of the clock do so by the clock of a zone, also when it changes; nil is UTC.
+// Forecast returns the rise within lead minutes (at least 1) at a quantile between 0 and 1, as of the minute now. It is 0 if less
+// than a day is known, or if the last observation is older than ten minutes. Spikes that recur at a time of day follow the clock of
+// a zone, including clock changes; nil is UTC.
 func (h *History) Forecast(now int64, lead int, level float64, zone *time.Location) Forecast {
 	i, k := nearestLead(lead), nearestLevel(level)
 	f := Forecast{Minute: h.now, Lead: int(leadOf(i)), Level: level}
@@ -116,15 +115,15 @@ func (h *History) Forecast(now int64, lead int, level float64, zone *time.Locati
 	return f
 }
 
-// Outlook is what the next hour may bring, to be shown; what to hold is Forecast's.
+// Outlook is the expected demand of the next hour, for display. Forecast defines how much to hold.
 type Outlook struct {
-	Quarters [hour / quarter]int // usual demand in each quarter of an hour from the last minute on, without sudden spikes
-	Spikes   []Expected          // recurring spikes; Soon is the chance that one comes within the hour
+	Quarters [hour / quarter]int // usual demand per quarter of an hour from the last minute on, without sudden spikes
+	Spikes   []Expected          // recurring spikes; Soon is the probability within the hour
 }
 
-// NextHour returns the recent level, moved as demand moved over the same hour a week ago, else a day ago, and the spikes
-// that recur in it, with their rises at a quantile, by the clock of a zone (nil: UTC). It returns the zero Outlook when
-// nothing was observed.
+// NextHour returns the recent level, changed as demand changed in the same hour a week ago (otherwise a day ago), and the spikes
+// that recur in the hour, with their rises at a quantile, by the clock of a zone (nil: UTC). It returns the zero Outlook if nothing
+// was observed.
 func (h *History) NextHour(level float64, zone *time.Location) Outlook {
 	var o Outlook
 	if h.known == 0 {

@@ -13,29 +13,28 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Histories are the histories of many workloads, so many at most. The least useful one makes room for a new one:
-// see moreUseful. Make one with NewHistories. It is not safe for concurrent use.
+// Histories contains the histories of a limited number of workloads. If it is full, a new history replaces the least useful one;
+// see moreUseful. NewHistories creates one. It is not safe for concurrent use.
 type Histories struct {
 	most int
 	of   map[model.Workload]*History
 }
 
-// NewHistories returns an empty collection that holds at most so many histories.
+// NewHistories returns an empty collection of at most most histories.
 func NewHistories(most int) *Histories {
 	return &Histories{most: most, of: map[model.Workload]*History{}}
 }
 
-// Len returns how many workloads have a history.
+// Len returns the number of workloads with a history.
 func (hs *Histories) Len() int { return len(hs.of) }
 
-// Get returns a workload's history, or nil. It changes with the next Observe.
+// Get returns the history of a workload, nil if there is none. The next Observe changes it.
 func (hs *Histories) Get(w model.Workload) *History { return hs.of[w] }
 
-// All returns each workload with its history, in no order.
+// All returns each workload with its history, in no particular order.
 func (hs *Histories) All() iter.Seq2[model.Workload, *History] { return maps.All(hs.of) }
 
-// Set gives a workload this history in place of the one that it has. A workload that has none gets it only where there
-// is room; ok is false where there is none.
+// Set replaces the history of a workload. If the workload has none, it is added only if the limit allows it; otherwise ok is false.
 func (hs *Histories) Set(w model.Workload, h *History) (ok bool) {
 	if hs.of[w] == nil && len(hs.of) >= hs.most {
 		return false
@@ -44,16 +43,16 @@ func (hs *Histories) Set(w model.Workload, h *History) (ok bool) {
 	return true
 }
 
-// Observed is what became of one minute's demand.
+// Observed is the result of observing one minute.
 type Observed struct {
-	Gone    []model.Workload // they wanted nothing for four weeks, and have no history any more; by name
-	Dropped []model.Workload // their histories made room for others; by name
-	Refused int              // workloads without a history that found no room
+	Gone    []model.Workload // workloads without demand for four weeks, whose histories were deleted; sorted by name
+	Dropped []model.Workload // workloads whose histories were replaced by others; sorted by name
+	Refused int              // number of workloads without a history for which there was no space
 }
 
-// Observe adds the demand of one minute, in replicas by workload. A workload that has a history and is not among them
-// wants none; its history goes when that was so for four weeks. A minute that a history has seen already is left out of
-// it. Replicas below 0 are an error; what comes before it by the order of names has been taken in then.
+// Observe adds the demand of one minute, in replicas by workload. A workload with a history that is missing from replicas has no
+// demand; its history is deleted after four weeks without demand. A minute that a history already contains is ignored. A negative
+// replica count is an error; workloads with names before that one have been observed then.
 func (hs *Histories) Observe(minute int64, replicas map[model.Workload]int) (Observed, error) {
 	var out Observed
 	for w, h := range hs.of {
@@ -121,7 +120,7 @@ func (hs *Histories) makeRoom(newcomers int, replicas map[model.Workload]int) (d
 	return dropped
 }
 
-// MostUseful returns the workloads in the order of how useful their histories are, the most useful one first.
+// MostUseful returns the workloads by usefulness of their histories, most useful first.
 func (hs *Histories) MostUseful() []model.Workload {
 	return slices.SortedFunc(maps.Keys(hs.of), func(a, b model.Workload) int {
 		return cmp.Or(moreUseful(hs.of[a], hs.of[b]), a.Compare(b))
@@ -152,9 +151,8 @@ const (
 	sparedLevel = 3 // and of the level, 0.95, that histories are compared by
 )
 
-// Spared returns for how many replicas a forecast three minutes ahead, at the quantile 0.95, would have had room that
-// came into use: the mean over the last four weeks, spikes that were expected included. It is 0 for a workload whose
-// demand never rises, and until a day is known.
+// Spared returns for how many replicas a forecast three minutes ahead, at the quantile 0.95, would have held capacity that was then
+// used: the mean over the last four weeks, including expected spikes. It is 0 if demand never rises, and until a day is known.
 func (h *History) Spared() float64 { return h.spared }
 
 // addSpared adds the last lead time to what was spared.
@@ -183,8 +181,8 @@ func (h *History) Clone() *History {
 	return &c
 }
 
-// Append adds the minutes of a later history that h does not know and that the other one still has one by one: the last
-// four hours of it. It returns how many these were.
+// Append adds the minutes of a later history that h does not contain and that the later history still holds individually (its last
+// four hours). It returns their number.
 func (h *History) Append(later *History) (minutes int) {
 	for m := max(h.now+1, later.first, later.now-MinutesKept+1); m <= later.now; m++ {
 		if d := later.demand(m); d != unknown && h.Observe(m, int(d)) == nil {
@@ -194,8 +192,7 @@ func (h *History) Append(later *History) (minutes int) {
 	return minutes
 }
 
-// KnownQuarters returns how many quarters of an hour, of the four weeks before and including a minute, have an
-// observation.
+// KnownQuarters returns the number of quarters of an hour with an observation, in the four weeks up to and including a minute.
 func (h *History) KnownQuarters(minute int64) (n int) {
 	if h.known == 0 {
 		return 0

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// MaxReplicas is the largest demand that is told apart; more counts as this.
+	// MaxReplicas is the maximum demand. A larger demand counts as MaxReplicas.
 	MaxReplicas = 60000
-	// MinutesKept is how many of the last minutes are kept one by one.
+	// MinutesKept is the number of latest minutes that are stored individually.
 	MinutesKept = 4 * hour
-	// QuartersKept is how many quarters of an hour are kept: four weeks.
+	// QuartersKept is the number of quarters of an hour that are stored: four weeks.
 	QuartersKept = 28 * day / quarter
 
 	hour    = 60
@@ -35,9 +35,8 @@ const (
 // cell is the demand of a quarter of an hour; both are unknown where no minute of it was observed.
 type cell struct{ mean, peak uint16 }
 
-// History is the demand of one workload: the last minutes, four weeks in quarters of an hour, the largest sudden rises,
-// and how rises were distributed. The zero value is not usable; New makes one. A History takes 32 KiB and is not
-// safe for concurrent use.
+// History is the demand of one workload: the last minutes, four weeks in quarters of an hour, the largest sudden rises, and the
+// distribution of rises. The zero value is not usable; New creates a History. It takes 32 KiB and is not safe for concurrent use.
 type History struct {
 	first, now int64 // the first and the last minute observed
 	known      int64 // how many were observed
@@ -71,10 +70,10 @@ func New() *History {
 	return h
 }
 
-// Known returns how many minutes were observed.
+// Known returns the number of observed minutes.
 func (h *History) Known() int64 { return h.known }
 
-// Last returns the last minute observed and its demand; false when nothing was observed.
+// Last returns the last observed minute and its demand; ok is false if nothing was observed.
 func (h *History) Last() (minute int64, replicas int, ok bool) {
 	if h.known == 0 {
 		return 0, 0, false
@@ -82,9 +81,8 @@ func (h *History) Last() (minute int64, replicas int, ok bool) {
 	return h.now, int(h.demand(h.now)), true
 }
 
-// Observe adds the demand of one minute, counted since 1970. Minutes must come in order; those that are left out are
-// unknown. It returns an error, and changes nothing, when the minute is negative or not after the last one, or when
-// replicas is negative.
+// Observe adds the demand of one minute, counted since 1970. Minutes must increase; omitted minutes are unknown. If the minute is
+// negative or not after the last one, or if replicas is negative, Observe returns an error and changes nothing.
 func (h *History) Observe(minute int64, replicas int) error {
 	switch {
 	case minute < 0 || minute > math.MaxUint32:
@@ -151,8 +149,8 @@ func (h *History) store(minute int64, demand int) {
 	}
 }
 
-// Peak returns the most replicas wanted from minute from until minute to, to the quarter of an hour, and false where no
-// minute of that is known any more: what a window of the calendar needed last time.
+// Peak returns the maximum demand from minute from to minute to, rounded to quarters of an hour: the demand in an earlier calendar
+// window. ok is false if no minute of that time is known any more.
 func (h *History) Peak(from, to int64) (replicas int, ok bool) {
 	for q := max(0, from) / quarter; q*quarter < to && q <= h.now/quarter; q++ {
 		if c := h.quarterAt(q * quarter); c.peak != unknown {

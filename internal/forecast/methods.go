@@ -3,23 +3,22 @@
 
 package forecast
 
-// Method is a way to forecast the rise within a lead time.
+// Method is a method to forecast the rise within a lead time.
 type Method uint8
 
-// The methods, the simplest first: where two are as good, the earlier one is chosen.
+// The methods, simplest first. If two are equally good, the earlier one is selected.
 const (
-	// PastRises takes the quantiles of all rises of about a week.
+	// PastRises uses the quantiles of all rises of about a week.
 	PastRises Method = iota
-	// ClockRises takes those of the same two hours of the day, workdays and weekends apart.
+	// ClockRises uses the quantiles of rises in the same two hours of the day, separately for workdays and weekends.
 	ClockRises
-	// AlikeRises takes those that came when demand was as far from its recent level, and had last risen as long ago, as
-	// now.
+	// AlikeRises uses the quantiles of rises when demand was as far from its recent level as now, and when its last rise was as
+	// long ago as now.
 	AlikeRises
-	// Smoothing takes the recent level and its trend (Holt's exponential smoothing), and the quantiles of that
-	// forecast's errors.
+	// Smoothing uses the recent level and its trend (Holt's exponential smoothing), and the quantiles of that forecast's errors.
 	Smoothing
-	// SeasonalNaive takes the rise of the same quarters of an hour a week ago, or else a day ago, and the quantiles of
-	// that forecast's errors.
+	// SeasonalNaive uses the rise in the same quarters of an hour a week ago, otherwise a day ago, and the quantiles of that
+	// forecast's errors.
 	SeasonalNaive
 
 	methodCount = int(SeasonalNaive) + 1

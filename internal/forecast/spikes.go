@@ -27,7 +27,7 @@ const (
 	awayAllowed = 3    // a spike that stayed away so often in a row is not expected
 )
 
-// Pattern is the rule by which a spike recurs.
+// Pattern is a recurrence rule of spikes.
 type Pattern uint8
 
 // The patterns.
@@ -53,14 +53,14 @@ func (p Pattern) String() string {
 	return "Unknown"
 }
 
-// Expected is a recurring spike whose time is near.
+// Expected is a recurring spike that is expected shortly.
 type Expected struct {
 	Pattern     Pattern
-	From, To    int64   // the minutes between which it may come
-	Chance      float64 // that it comes at all
-	Soon        float64 // that it comes within the lead time, as it has not come yet; 1 while it is growing
-	Rise        int     // replicas that it adds at the quantile asked for, less what has come already
-	Times, Days int     // how often it came among the periods that the pattern looks at
+	From, To    int64   // first and last minute at which it may begin
+	Chance      float64 // probability that it occurs
+	Soon        float64 // probability that it begins within the lead time, given that it has not begun; 1 while it is growing
+	Rise        int     // replicas that it adds at the requested quantile, less the rise so far
+	Times, Days int     // number of occurrences among the periods that the pattern covers
 }
 
 // followSpike notices a sudden rise in the last minute, and the growth of one that began shortly before.

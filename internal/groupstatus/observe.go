@@ -20,20 +20,20 @@ const (
 	disrupted   = "DisruptionReason"
 )
 
-// Counts are nodes of node groups by state, each node in one of them.
+// Counts are numbers of nodes of node groups by state. Each node has exactly one state.
 type Counts struct {
 	Ready            int
 	Unready          int
-	NotStarted       int // the node has come and is not initialized yet
+	NotStarted       int // registered, not initialized yet
 	BeingDeleted     int
-	Unregistered     int // launched, or asked for, and the node has not come yet
-	LongUnregistered int // the same for longer than an instance may take
+	Unregistered     int // launched or requested, not registered yet
+	LongUnregistered int // not registered for longer than an instance may take
 }
 
-// Registered is how many nodes there are in the cluster.
+// Registered returns the number of nodes in the cluster.
 func (c Counts) Registered() int { return c.Ready + c.Unready + c.NotStarted + c.BeingDeleted }
 
-// Total is how many nodes there are or should be.
+// Total returns the number of existing and requested nodes.
 func (c Counts) Total() int { return c.Registered() + c.Unregistered + c.LongUnregistered }
 
 func (c *Counts) add(x Counts) {
@@ -41,22 +41,21 @@ func (c *Counts) add(x Counts) {
 	c.BeingDeleted, c.Unregistered, c.LongUnregistered = c.BeingDeleted+x.BeingDeleted, c.Unregistered+x.Unregistered, c.LongUnregistered+x.LongUnregistered
 }
 
-// Group is a node group as it stands.
+// Group is the state of a node group.
 type Group struct {
 	model.NodeGroup
 	Nodes      Counts
-	Candidates int  // nodes without a pod that would have to move, and those that a disruption command takes
-	Backoff    bool // it may grow, and every offering of it is set aside for want of capacity
+	Candidates int  // nodes without a pod to reschedule, and nodes selected by a disruption command
+	Backoff    bool // it may grow, but all its offerings are unavailable for lack of capacity
 
-	// Failing is why nodes of it have not become usable of late, so that it is tried last; empty: they have.
+	// FailingCode and Failing are why nodes of the group recently did not become usable, so that it is tried last; empty: they did.
 	FailingCode, Failing string
 }
 
-// IsHealthy reports whether nodes can be launched in the group, and become usable.
+// IsHealthy reports whether nodes can be launched in the group and become usable.
 func (g *Group) IsHealthy() bool { return g.Problem == "" && g.FailingCode == "" }
 
-// NoteFailing notes that nodes of a group have not become usable of late: the code of the likeliest cause, and in which
-// words.
+// NoteFailing records that nodes of a group recently did not become usable: code and message of the most likely cause.
 func (v *View) NoteFailing(group, code, message string) {
 	for i := range v.Groups {
 		if g := &v.Groups[i]; g.Name == group {
@@ -65,19 +64,19 @@ func (v *View) NoteFailing(group, code, message string) {
 	}
 }
 
-// View is what there is to say of a cluster.
+// View is the state of a cluster.
 type View struct {
 	Groups []Group // in the order given
 	Nodes  Counts  // of all groups
 
 	UnschedulablePods int // pending pods that kube-scheduler has refused
-	UnseenPods        int // pending pods that it has said nothing about
+	UnseenPods        int // pending pods that it has not considered yet
 
 	MilliCPU, MemoryBytes int64 // capacity of all nodes of the cluster that are not being deleted
-	ScaleDownWaits        bool  // every pool of node groups waits, since a node was added a short while ago (delayAfterAdd)
+	ScaleDownWaits        bool  // all NodePools of node groups wait because a node was added recently (delayAfterAdd)
 }
 
-// Observe returns how the node groups given stand, which must have different names.
+// Observe returns the state of the given node groups, whose names must be unique.
 func Observe(s *model.Snapshot, groups []model.NodeGroup, now time.Time) *View {
 	o := observation{now: now, view: &View{}, index: map[string]int{}, nodes: map[string]*model.Node{}, nodesByProvider: map[string]*model.Node{}, scaling: map[string]*model.GroupScaling{}}
 	for i, g := range groups {

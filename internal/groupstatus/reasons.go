@@ -5,8 +5,8 @@ package groupstatus
 
 import "github.com/dovetail-sh/dovetail/internal/plan"
 
-// ScaleDownReason returns what Cluster Autoscaler calls a removal for a cause, as in its metrics; empty: it removes no node
-// for that.
+// ScaleDownReason returns Cluster Autoscaler's name for a removal cause, as used in its metrics; empty: it does not remove nodes
+// for this cause.
 func ScaleDownReason(cause plan.Code) string {
 	switch cause {
 	case plan.Empty:

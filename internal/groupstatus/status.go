@@ -12,7 +12,7 @@ import (
 // mostGroups are listed in a status: as many as a ConfigMap has room for.
 const mostGroups = 800
 
-// Status is what is written into the ConfigMap: its fields, and their names as YAML and JSON, are Cluster Autoscaler's.
+// Status is the content of the ConfigMap. Its fields and their YAML and JSON names are Cluster Autoscaler's.
 type Status struct {
 	Time             string        `json:"time,omitempty"`
 	AutoscalerStatus string        `json:"autoscalerStatus,omitempty"`
@@ -36,7 +36,7 @@ type GroupStatus struct {
 	ScaleDown ScaleDown   `json:"scaleDown"`
 }
 
-// Times are when a condition was looked at, and since when it has its status, in RFC 3339.
+// Times are the times of the last probe and the last transition of a condition, in RFC 3339.
 type Times struct {
 	LastProbeTime      string `json:"lastProbeTime"`
 	LastTransitionTime string `json:"lastTransitionTime"`
@@ -49,7 +49,7 @@ type Health struct {
 	Times
 }
 
-// GroupHealth is the same of a node group, with its sizes.
+// GroupHealth is the Health of a node group, with its sizes.
 type GroupHealth struct {
 	Status              string     `json:"status"`
 	NodeCounts          NodeCounts `json:"nodeCounts"`
@@ -59,14 +59,14 @@ type GroupHealth struct {
 	Times
 }
 
-// NodeCounts are nodes by state.
+// NodeCounts are the numbers of nodes by state.
 type NodeCounts struct {
 	Registered       RegisteredNodes `json:"registered"`
 	LongUnregistered int             `json:"longUnregistered"`
 	Unregistered     int             `json:"unregistered"`
 }
 
-// RegisteredNodes are those that are in the cluster.
+// RegisteredNodes are the numbers of nodes in the cluster.
 type RegisteredNodes struct {
 	Total        int          `json:"total"`
 	Ready        int          `json:"ready"`
@@ -75,26 +75,26 @@ type RegisteredNodes struct {
 	Unready      UnreadyNodes `json:"unready"`
 }
 
-// UnreadyNodes are those that are not Ready. Those that only lack a resource are not told apart.
+// UnreadyNodes are the numbers of nodes that are not Ready. Nodes that only lack a resource are not counted separately.
 type UnreadyNodes struct {
 	Total           int `json:"total"`
 	ResourceUnready int `json:"resourceUnready"`
 }
 
-// ScaleUp reports whether nodes are coming, and of a group that can't grow for now, why.
+// ScaleUp reports whether nodes are being added and, for a group that cannot grow now, why.
 type ScaleUp struct {
 	Status      string       `json:"status"`
 	BackoffInfo *BackoffInfo `json:"backoffInfo,omitempty"`
 	Times
 }
 
-// BackoffInfo is why a group is not grown for now.
+// BackoffInfo is why a group is in backoff.
 type BackoffInfo struct {
 	ErrorCode    string `json:"errorCode"`
 	ErrorMessage string `json:"errorMessage"`
 }
 
-// ScaleDown says how many nodes might go.
+// ScaleDown reports the number of candidates for removal.
 type ScaleDown struct {
 	Status     string `json:"status"`
 	Candidates int    `json:"candidates,omitempty"`
@@ -112,11 +112,11 @@ const (
 	CandidatesPresent = "CandidatesPresent"
 	NoCandidates      = "NoCandidates"
 
-	// CodeNoCapacity is the error code of a group that is not grown for now.
+	// CodeNoCapacity is the error code of a group that is in backoff for lack of capacity.
 	CodeNoCapacity = "InsufficientCapacity"
 )
 
-// Build returns the status of a view. Of last, which may be nil, it keeps since when conditions stand that have not changed.
+// Build returns the status of a view. It keeps the transition times of unchanged conditions from last, which may be nil.
 func Build(v *View, last *Status, now time.Time) *Status {
 	if last == nil {
 		last = &Status{}
@@ -204,7 +204,7 @@ func either(yes bool, is, isNot string) string {
 	return isNot
 }
 
-// SaysSame reports whether two statuses differ in nothing but when they were made.
+// SaysSame reports whether two statuses are equal except for their timestamps.
 func SaysSame(a, b *Status) bool {
 	return reflect.DeepEqual(a.withoutProbes(), b.withoutProbes())
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/forecast"
 )
 
-// Window is a compiled window of the calendar.
+// Window is a compiled calendar window.
 type Window struct {
 	WindowSpec
 	schedule cron.Schedule // asked about times of the clock, written as if they were UTC
@@ -19,7 +19,7 @@ type Window struct {
 	period   time.Duration // the least time from one opening to the next, by the clock
 }
 
-// Opening is one time that a window is open.
+// Opening is one period in which a window is open.
 type Opening struct{ Opens, Closes time.Time }
 
 // opening returns the opening at an instant that the window opens.
@@ -27,9 +27,8 @@ func (w *Window) opening(at time.Time) Opening { return Opening{at, at.Add(w.Dur
 
 // Next returns the first instant after t at which the window opens, in UTC.
 //
-// The schedule is read by the clock of its zone. An opening in the hour that a clock skips is at the instant it skips
-// that hour; one in an hour that a clock goes through twice is in the first of them. Compile has seen that there is
-// one.
+// The schedule follows the clock of its zone. If the clock skips the time of an opening, the window opens at the instant of the
+// skip; if the clock shows the time twice, it opens at the first. Compile has verified that an opening exists.
 func (w *Window) Next(t time.Time) time.Time {
 	clock := forecast.WallClock(t, w.zone).Add(-clockChange)
 	for {
@@ -43,10 +42,10 @@ func (w *Window) Next(t time.Time) time.Time {
 // clockChange is longer than any clock is put forward or back.
 const clockChange = 3 * time.Hour
 
-// Current returns the opening that is the first to close after now: one that is open, or the next.
+// Current returns the opening that closes first after now: an open one, otherwise the next.
 func (w *Window) Current(now time.Time) Opening { return w.opening(w.Next(now.Add(-w.Duration))) }
 
-// Last returns the latest openings before one, the latest first, at most n.
+// Last returns at most n openings before o, latest first.
 func (w *Window) Last(o Opening, n int) []Opening {
 	var all []Opening
 	for back := 2 * w.period; back < 5*366*24*time.Hour; back *= 4 {

@@ -15,15 +15,15 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Headroom is a Spec whose calendar can be asked for instants.
+// Headroom is a Spec with a compiled calendar.
 type Headroom struct {
 	Spec
 	Windows []Window
 	clock   *time.Location // that recurring spikes follow
 }
 
-// Compile reads a Spec. loadZone finds a time zone by its IANA name. It returns all that is wrong with the Spec; where
-// that is anything, the Headroom may not be used.
+// Compile compiles a Spec. loadZone returns a time zone by its IANA name. It returns all problems of the Spec. If there are any,
+// the Headroom must not be used.
 func Compile(s Spec, loadZone func(name string) (*time.Location, error)) (*Headroom, []Problem) {
 	h := &Headroom{Spec: s, clock: time.UTC}
 	var problems []Problem
@@ -193,7 +193,7 @@ func checkLimits(l Limits) []Problem {
 	return problems
 }
 
-// CheckWorkload says which limits are below one pod of a workload.
+// CheckWorkload returns the limits that are too low for one pod of a workload, as problems.
 func (h *Headroom) CheckWorkload(w *Workload) []Problem {
 	var problems []Problem
 	remedy := "Raise it to what one pod of " + w.String() + " needs at least"

@@ -10,46 +10,46 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/forecast"
 )
 
-// LookEvery is how often a Headroom is looked at though nothing has changed.
+// LookEvery is the interval at which a Headroom is evaluated without changes.
 const LookEvery = time.Minute
 
 // lookAwaited is how soon it is looked again whether a history has been read, and whether pods have come.
 const lookAwaited = 5 * time.Second
 
-// DefaultLead is how long nodes are taken to need from NodeClaim to Ready while none has been seen.
+// DefaultLead is the assumed time from NodeClaim to Ready until a node launch was observed.
 const DefaultLead = 2 * time.Minute
 
-// Input is what there is to know of a Headroom's surroundings.
+// Input is the state of the cluster that a Headroom depends on.
 type Input struct {
 	Now       time.Time
-	Lead      time.Duration // from the decision to launch a node until it is Ready
-	Workloads []Workload    // by kind and name
+	Lead      time.Duration // time from the decision to launch a node until it is Ready
+	Workloads []Workload    // sorted by kind and name
 }
 
-// Output is what a Headroom holds now and what there is to say of it.
+// Output is the capacity that a Headroom holds now, and its figures.
 type Output struct {
-	Holds   []Hold // of each workload, in the order of the input
-	Held    int    // in sum
-	Micro   int64  // what nodes for that cost by the hour; of known prices alone
-	Priced  bool   // all that is held has a known price
-	Limited string // the limit that keeps it from holding what it wants, as a sentence; empty: none does
+	Holds   []Hold // per workload, in the order of the input
+	Held    int    // total number of pods
+	Micro   int64  // cost of nodes for the held capacity, in micro-dollars per hour; known prices only
+	Priced  bool   // the prices of all held capacity are known
+	Limited string // the limit that reduces the held capacity, as a sentence; empty: none
 	Next    *NextOpening
 	Events  []Event
-	Look    time.Time // when to look again
+	Look    time.Time // when to evaluate again
 }
 
-// NextOpening is the opening of a window that is open, or the next to open.
+// NextOpening is the opening of a window that is open, or that opens next.
 type NextOpening struct {
 	Opening
 	Window     string
 	LaunchFrom time.Time
 }
 
-// ForForecast is what a Hold is for that no window asks for.
+// ForForecast is the reason of a Hold without a window.
 const ForForecast = "forecast"
 
-// Decide returns what a Headroom holds now, and what is to be remembered of it. In mode Recommend it is what would be
-// held.
+// Decide returns the capacity that a Headroom holds now, and the next Memory. In mode Recommend, it returns the capacity that would
+// be held.
 func Decide(h *Headroom, in Input, mem Memory) (Output, Memory) {
 	out := Output{Look: in.Now.Add(LookEvery), Priced: true}
 	if h.Mode == Off {

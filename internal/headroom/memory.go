@@ -10,18 +10,19 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/forecast"
 )
 
-// Memory is what one look at a Headroom hands to the next. The zero value is that of a Headroom never looked at.
+// Memory is the state that one evaluation of a Headroom passes to the next. The zero value is the state before the first
+// evaluation.
 type Memory struct {
-	At        time.Time // of the last look
+	At        time.Time // time of the last evaluation
 	Workloads map[WorkloadName]WorkloadMemory
 	Days      []Day // at most daysKept, oldest first
 }
 
-// WorkloadMemory is what is remembered of one workload.
+// WorkloadMemory is the stored state of one workload.
 type WorkloadMemory struct {
 	Windows  []PreparedWindow
-	Replicas int    // at the last look
-	Held     []held // what was held, oldest first, back to a lead time ago
+	Replicas int    // replicas at the last evaluation
+	Held     []held // capacity held, oldest first, back to a lead time ago
 	Coming   int    // see Hold.Coming
 	rise     rise
 	comes    time.Time // when the last of those that come were asked for; zero: that is not known
@@ -41,15 +42,15 @@ type rise struct {
 	last        time.Time
 }
 
-// Record is what was held and what came of it.
+// Record is the held capacity and its results.
 type Record struct {
 	Hits, Misses                 int
-	SparedSeconds, WaitedSeconds int64 // times pods
-	IdleSeconds                  int64 // times pods
+	SparedSeconds, WaitedSeconds int64 // pod-seconds
+	IdleSeconds                  int64 // pod-seconds
 	Micro                        int64 // micro-dollars
 }
 
-// Day is the record of a day in UTC.
+// Day is the Record of a day in UTC.
 type Day struct {
 	Date string // 2006-01-02
 	Record
@@ -63,7 +64,7 @@ const (
 	restAfter = time.Minute
 )
 
-// LastWeek sums up the last seven days before and including today.
+// LastWeek returns the sum over the last seven days, including today.
 func (m *Memory) LastWeek() Record {
 	var sum Record
 	if len(m.Days) == 0 {
@@ -84,8 +85,8 @@ func (r *Record) add(o Record) {
 	r.IdleSeconds, r.Micro = r.IdleSeconds+o.IdleSeconds, r.Micro+o.Micro
 }
 
-// Restored is the memory of a workload of which is known for how many further pods room was held, for how many of its
-// own that were still to come, and for which windows.
+// Restored returns the memory of a workload from the stored numbers: for how many additional pods capacity was held, for how many
+// of its own pods that were not created yet, and the prepared windows.
 func Restored(replicas, pods, coming int, micro int64, windows []PreparedWindow) WorkloadMemory {
 	m := WorkloadMemory{Replicas: replicas, Coming: coming, Windows: windows}
 	if pods > 0 {
@@ -120,16 +121,16 @@ func (m *Memory) begin(now time.Time) Memory {
 // today returns the record that is added to.
 func (m *Memory) today() *Record { return &m.Days[len(m.Days)-1].Record }
 
-// EventKind is what an Event tells.
+// EventKind is a kind of Event.
 type EventKind string
 
-// The events.
+// The kinds of events.
 const (
-	SpikeMet    EventKind = "SpikeMet"    // all pods of a spike had room that was held for them
-	SpikeMissed EventKind = "SpikeMissed" // some had not
+	SpikeMet    EventKind = "SpikeMet"    // held capacity was available for all pods of a spike
+	SpikeMissed EventKind = "SpikeMissed" // held capacity was missing for some pods of a spike
 )
 
-// Event is a spike that is over.
+// Event is a spike that has ended.
 type Event struct {
 	Kind        EventKind
 	Workload    WorkloadName
@@ -236,7 +237,7 @@ func (m *WorkloadMemory) forgetCome(w *Workload, now time.Time, lead time.Durati
 	}
 }
 
-// IsHolding reports whether room was held for any workload at the last look.
+// IsHolding reports whether capacity was held for any workload at the last evaluation.
 func (m *Memory) IsHolding() bool {
 	for _, w := range m.Workloads {
 		if n := len(w.Held); n > 0 && w.Held[n-1].pods > 0 {
@@ -246,26 +247,26 @@ func (m *Memory) IsHolding() bool {
 	return false
 }
 
-// Hold is for how many pods of one workload room is held.
+// Hold is the capacity held for one workload, in pods.
 type Hold struct {
 	Workload WorkloadName
-	Replicas int    // that it asks for itself
-	Wanted   int    // for how many further pods room is wanted
-	Held     int    // what limits leave of that
-	Coming   int    // of Replicas, those without a node for which room was held when they were asked for, and is until they have come
-	Micro    int64  // what nodes for that cost by the hour; 0 where the price is not known
-	For      string // the window's name, or ForForecast; empty: nothing is wanted
+	Replicas int    // replicas that the workload requests itself
+	Wanted   int    // additional pods for which capacity is wanted
+	Held     int    // Wanted after limits
+	Coming   int    // Replicas without a node for which capacity was held when they were requested; it is held until they are bound
+	Micro    int64  // cost of nodes for the held capacity, in micro-dollars per hour; 0: price unknown
+	For      string // name of the window, or ForForecast; empty: no capacity wanted
 
-	Level    float64           // the quantile that the forecast's rise is of
-	Rise     forecast.Forecast // within the lead time; the zero value where nothing is learned
-	NextHour *forecast.Outlook // nil: nothing is known
-	Awaited  bool              // the history of its demand is still to be read: what was held for it stays
-	Windows  []PreparedWindow  // those prepared or open
+	Level    float64           // quantile of the forecast rise
+	Rise     forecast.Forecast // within the lead time; the zero value if nothing is forecast
+	NextHour *forecast.Outlook // nil: unknown
+	Awaited  bool              // the history of its demand has not been read yet; held capacity stays
+	Windows  []PreparedWindow  // windows that are prepared or open
 }
 
 // PreparedWindow is a window that is prepared or open.
 type PreparedWindow struct {
 	Name     string
 	Opens    time.Time
-	Replicas int // of the workload when the preparation began
+	Replicas int // replicas of the workload when the preparation began
 }

@@ -10,11 +10,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Machines returns what nodes for the pods of a class cost and how many of the pods an empty one holds, beside the pods
-// of all DaemonSets: of each instance type that a ready NodePool may launch for the class, at its lowest price. Those
-// are left out than which another one holds as many for no more. pools are the names of the NodePools that may launch
-// any of them, in order. It looks at labels, taints and sizes; what else may keep a pod from a node only raises the
-// price.
+// Machines returns the price of nodes for the pods of a class, and how many of the pods an empty node holds in addition to
+// DaemonSet pods: for each instance type that a ready NodePool may launch for the class, at its lowest price. Types are omitted if
+// another type holds as many pods for the same price or less. pools are the names of the NodePools that may launch any of the
+// types, in order. Only labels, taints and sizes are considered; other constraints can only raise the price.
 func Machines(all []*model.NodePool, daemons []*model.Daemon, class *model.Class) (machines []Machine, pools []string) {
 	var overhead model.Resources
 	for _, d := range daemons {

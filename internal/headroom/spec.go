@@ -11,32 +11,32 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Mode is whether a Headroom buys.
+// Mode defines whether a Headroom launches nodes.
 type Mode string
 
 // The modes.
 const (
 	Off       Mode = "Off"
-	Recommend Mode = "Recommend" // all is worked out and nothing bought
+	Recommend Mode = "Recommend" // compute everything, launch nothing
 	Active    Mode = "Active"
 )
 
-// Spec is a Headroom as a person wrote it.
+// Spec is the parsed spec of a Headroom.
 type Spec struct {
 	Namespace, Name, UID string
 	Generation           int64
 	Created              time.Time
 	Mode                 Mode
-	Template             bool // the target is a PodTemplate, which has no replicas of its own
+	Template             bool // the target is a PodTemplate, which has no replicas
 	Calendar             []WindowSpec
 	Learned              Learned
 	Limits               Limits
 }
 
-// Key is namespace/name.
+// Key returns namespace/name.
 func (s *Spec) Key() string { return s.Namespace + "/" + s.Name }
 
-// WindowSpec is a window of the calendar as it is written. Replicas and Percent are negative where not given.
+// WindowSpec is a calendar window as specified. Replicas and Percent are negative if unset.
 type WindowSpec struct {
 	Name, Schedule, TimeZone string
 	Duration                 time.Duration
@@ -44,59 +44,57 @@ type WindowSpec struct {
 	AsLastTime               bool
 }
 
-// Learned is how waiting is priced against idling; a cost that is negative is not given. TimeZone is the IANA name of
-// the zone whose clock recurring spikes follow.
+// Learned configures the cost of waiting relative to idling; a negative cost is unset. TimeZone is the IANA name of the zone that
+// recurring spikes follow.
 type Learned struct {
 	Disabled              bool
 	TimeZone              string
 	WaitingCost, IdleCost int64
 }
 
-// Limits bound what a Headroom holds in sum.
+// Limits limit the total capacity that a Headroom holds.
 type Limits struct {
-	Replicas     int     // negative: none
-	Resources    []Limit // in the order of their names
-	MicroPerHour int64   // negative: none
+	Replicas     int     // negative: no limit
+	Resources    []Limit // sorted by name
+	MicroPerHour int64   // micro-dollars per hour; negative: no limit
 }
 
-// Limit is of one resource.
+// Limit is the limit of one resource.
 type Limit struct {
 	Name string
 	Dim  model.Dim
 	Most int64
 }
 
-// WorkloadName names a workload of a namespace: a kind, such as Deployment or PodTemplate, a name, and the kind's API
-// group.
+// WorkloadName identifies a workload: a namespace, a kind such as Deployment or PodTemplate, a name, and the API group of the kind.
 type WorkloadName struct{ Namespace, Kind, Name, Group string }
 
-// String returns kind/namespace/name, the kind in lower case.
+// String returns kind/namespace/name, with the kind in lower case.
 func (w WorkloadName) String() string {
 	return strings.ToLower(w.Kind) + "/" + w.Namespace + "/" + w.Name
 }
 
-// Workload is what room is held for, as it is now.
+// Workload is the current state of a workload for which capacity is held.
 type Workload struct {
 	WorkloadName
-	Replicas int               // that it asks for, those without a node included; 0 for a PodTemplate
-	Bound    int               // of its pods, those on a node
-	Requests model.Resources   // of one pod
-	Priority int32             // of its pods
-	Prices   []Machine         // on which its pods can be; none: the price is not known
-	History  *forecast.History // nil: none is kept
-	// HistoryAwaited says that what was recorded of its demand before this process is still to be read: what History
-	// says may not be all.
+	Replicas int               // requested replicas, including replicas without a node; 0 for a PodTemplate
+	Bound    int               // number of its pods on a node
+	Requests model.Resources   // per pod
+	Priority int32             // priority of its pods
+	Prices   []Machine         // instance types for its pods; none: price unknown
+	History  *forecast.History // nil: no history
+	// HistoryAwaited: demand recorded before this process started has not been read yet, so History may be incomplete.
 	HistoryAwaited bool
 }
 
-// Machine is an instance type as it can be launched for the pods of one workload.
+// Machine is an instance type as launched for the pods of one workload.
 type Machine struct {
-	Pods         int   // how many fit on an empty one
-	MicroPerHour int64 // its lowest price
+	Pods         int   // number of pods that fit on an empty node
+	MicroPerHour int64 // lowest price, in micro-dollars per hour
 }
 
-// Cost is what room for n pods costs by the hour when all of it has to be launched on nodes of one instance type; false
-// where no price is known.
+// Cost returns the hourly cost of capacity for n pods, in micro-dollars, if all of it is launched on nodes of one instance type; ok
+// is false if no price is known.
 func (w *Workload) Cost(n int) (micro int64, ok bool) {
 	for _, m := range w.Prices {
 		if m.Pods < 1 {
@@ -110,16 +108,16 @@ func (w *Workload) Cost(n int) (micro int64, ok bool) {
 	return micro, ok
 }
 
-// Problem is why a Headroom can't be carried out: a field, its value, what is wrong and what to do.
+// Problem is an error in a Headroom: a field, its value, what is wrong, and the remedy.
 type Problem struct {
-	Reason string // of the condition Ready, in one word
+	Reason string // reason of condition Ready, in CamelCase
 	Field  string
 	Value  string
 	Why    string
 	Remedy string
 }
 
-// The reasons.
+// Reasons of problems.
 const (
 	InvalidSpec       = "InvalidSpec"
 	TargetNotFound    = "TargetNotFound"
@@ -136,22 +134,22 @@ func (p Problem) Error() string {
 	return text + ": " + p.Why + ". " + p.Remedy + "."
 }
 
-// Object is a Headroom as the API server has it.
+// Object is a Headroom as stored in the API server.
 type Object struct {
 	Spec
-	Problems []Problem // of what can't be read at all
-	Kept     Memory    // what its status keeps of the last look
+	Problems []Problem // errors that prevent parsing
+	Kept     Memory    // Memory of the last evaluation, stored in its status
 }
 
-// Target is a workload that a Headroom is for, as the API server has it.
+// Target is a target workload of a Headroom, as stored in the API server.
 type Target struct {
 	WorkloadName
 	Replicas int
-	Class    *model.Class // of one of its pods; nil: not known
+	Class    *model.Class // class of its pods; nil: unknown
 }
 
-// Targeted is a Headroom with the workloads that it is for.
+// Targeted is a Headroom with its target workloads.
 type Targeted struct {
-	Object  // what can't be resolved is among its Problems
+	Object  // unresolved targets are among its Problems
 	Targets []Target
 }

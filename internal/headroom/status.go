@@ -13,12 +13,12 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Status is all that there is to say of a Headroom after a look.
+// Status is the full status of a Headroom after an evaluation.
 type Status struct {
 	Spec     *Spec
 	Problems []Problem
 	Lead     time.Duration
-	Output   Output // the zero value where there are Problems
+	Output   Output // the zero value if there are Problems
 	Memory   Memory
 }
 
@@ -87,10 +87,10 @@ func (s *Status) heldText() string {
 	return text
 }
 
-// Fact is one thing about a Headroom, for people.
+// Fact is a name and a value to display.
 type Fact struct{ Name, Value string }
 
-// Facts returns what `dovetail why` says.
+// Facts returns the facts that `dovetail why` prints.
 func (s *Status) Facts() []Fact {
 	facts := []Fact{{"mode", string(s.Spec.Mode)}}
 	add := func(name, format string, args ...any) {
@@ -155,7 +155,7 @@ func (s *Status) record() string {
 		r.Hits, r.Misses, r.SparedSeconds/60, r.WaitedSeconds/60, r.IdleSeconds/60, held, model.Dollars(r.Micro))
 }
 
-// Text says what an event tells.
+// Text returns the message of an event.
 func (e *Event) Text() string {
 	rose := fmt.Sprintf("%s rose from %d to %d replicas", e.Workload, e.From, e.To)
 	if e.Kind == SpikeMet {
@@ -175,8 +175,8 @@ func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST"
 
 func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// OnOneWorkload returns for each Headroom, by the order of the list, the problem that another one holds room for the
-// same workload. Of several the oldest may go on, and of equally old ones the first by name.
+// OnOneWorkload returns, for each Headroom in the order of the list, a problem if another Headroom holds capacity for the same
+// workload, otherwise nil. Of several, only the oldest has no problem; if equally old, the first by name.
 func OnOneWorkload(specs []*Spec, targets [][]WorkloadName) []*Problem {
 	holder := map[WorkloadName]int{}
 	older := func(a, b *Spec) bool {

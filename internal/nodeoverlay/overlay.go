@@ -18,16 +18,16 @@ type Overlay struct {
 	Name, UID    string
 	Version      uint64 // resource version
 	Weight       int32
-	Requirements model.Requirements // on labels of type, offering, NodePool and its template; all must hold
+	Requirements model.Requirements // labels of type, offering, NodePool and its template; all must match
 	Price        PriceChange
-	Capacity     []Resource // by Dim, each once
-	Devices      string     // says which devices of dynamic resource allocation nodes will publish, and is read elsewhere; empty: nothing is said
-	Invalid      string     // why it can't be applied as it is written; empty: it can
+	Capacity     []Resource // by Dim, without duplicates
+	Devices      string     // devices of dynamic resource allocation that nodes will publish, which another package parses; empty: none
+	Invalid      string     // why the spec is invalid; empty: valid
 
-	Conditions map[string]model.Condition // as in the API server
+	Conditions map[string]model.Condition // as stored in the API server
 }
 
-// Equal reports whether two overlays change the same in the same way; what the API server says of them does not count.
+// Equal reports whether two overlays have the same effect. Their status does not count.
 func (o *Overlay) Equal(other *Overlay) bool {
 	return o.Name == other.Name && o.UID == other.UID && o.Weight == other.Weight && o.Invalid == other.Invalid &&
 		o.Requirements.Key() == other.Requirements.Key() && o.Price.equal(other.Price) && slices.Equal(o.Capacity, other.Capacity) && o.Devices == other.Devices
@@ -40,7 +40,7 @@ type Resource struct {
 	Amount int64
 }
 
-// PriceChange is what becomes of a price. The zero value leaves it as it is.
+// PriceChange is a change of a price. The zero value changes nothing.
 type PriceChange struct {
 	kind  priceKind
 	value *big.Rat // dollars an hour, or percent
@@ -55,14 +55,13 @@ const (
 	priceScaled
 )
 
-// LeastPrice is the least that a price becomes, in micro-dollars an hour: among things that cost nothing at all, the
-// cheapest can't be told.
+// LeastPrice is the minimum of an adjusted price, in micro-dollars per hour. At price 0, the cheapest offering would be undefined.
 const LeastPrice = 1
 
 // mostPrice bounds a price, in micro-dollars an hour, so that sums of prices don't overflow.
 const mostPrice = 1_000_000_000_000_000
 
-// ReadPrice reads spec.price: dollars an hour, at least 0.
+// ReadPrice parses spec.price: dollars per hour, at least 0.
 func ReadPrice(s string) (PriceChange, error) {
 	v, ok := readDecimal(s)
 	if !ok {
@@ -71,7 +70,7 @@ func ReadPrice(s string) (PriceChange, error) {
 	return PriceChange{priceFixed, v}, nil
 }
 
-// ReadPriceAdjustment reads spec.priceAdjustment: a sign, a decimal number, and maybe a percent sign.
+// ReadPriceAdjustment parses spec.priceAdjustment: a sign, a decimal number, and optionally a percent sign.
 func ReadPriceAdjustment(s string) (PriceChange, error) {
 	wrong := fmt.Errorf("%q is not a price adjustment: use dollars per hour or a percentage with its sign, such as -0.25 or +10%%, and no less than -100%%", s)
 	if s == "" || s[0] != '+' && s[0] != '-' {
@@ -109,8 +108,8 @@ func (c PriceChange) equal(o PriceChange) bool {
 	return c.kind == o.kind && (c.value == nil || o.value != nil && c.value.Cmp(o.value) == 0)
 }
 
-// Apply returns what a price becomes, both in micro-dollars an hour: to the nearest micro-dollar, halves up, and never
-// less than LeastPrice.
+// Apply returns the changed price; both are in micro-dollars per hour. It rounds to the nearest micro-dollar, halves up, and
+// returns at least LeastPrice.
 func (c PriceChange) Apply(micro int64) int64 {
 	million := big.NewRat(1_000_000, 1)
 	out := new(big.Rat)
@@ -176,9 +175,9 @@ func byPrecedence(overlays []*Overlay) []*Overlay {
 	return out
 }
 
-// Pool is a NodePool: what overlays may choose it by, and the instance types that it is offered.
+// Pool is a NodePool: the labels that overlays select it by, and its instance types.
 type Pool struct {
 	Name   string
-	Labels model.Labels          // of its template
-	Types  []*model.InstanceType // as the provider has them
+	Labels model.Labels          // labels of its template
+	Types  []*model.InstanceType // from the provider
 }

@@ -30,8 +30,8 @@ const (
 // Server is a Prometheus server.
 type Server struct{ api promv1.API }
 
-// Connect returns the server at a URL, such as http://prometheus.monitoring:9090, with a path where it is served below
-// one. It makes no call. It returns an error for what is no such URL.
+// Connect returns the server at a URL, such as http://prometheus.monitoring:9090, optionally with a path prefix. It makes no call.
+// It returns an error if the URL is invalid.
 func Connect(address string) (*Server, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -59,10 +59,9 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// Replicas returns how many replicas a workload wanted in each minute since 1970, from the first to the last one, both
-// included; -1 where that is not known, as it is for kinds that kube-state-metrics does not count. Of several servers'
-// counts of the same minute it takes the highest. It returns an error, and nothing, where the question was not answered
-// or there are too many minutes for one question.
+// Replicas returns the desired replicas of a workload per minute since 1970, from first to last, both included; -1 if unknown, for
+// example for kinds that kube-state-metrics does not count. If several servers counted the same minute, it uses the highest value.
+// It returns only an error if the query fails or covers too many minutes.
 func (s *Server) Replicas(ctx context.Context, w model.Workload, first, last int64) ([]int, error) {
 	if last < first || last-first >= mostSteps {
 		return nil, fmt.Errorf("ask Prometheus for the replicas of %s: %d minutes, want 1 to %d", w, last-first+1, mostSteps)

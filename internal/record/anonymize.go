@@ -16,13 +16,14 @@ import (
 	"strings"
 )
 
-// Anonymizer replaces names by tokens. Equal names have equal tokens in all objects, so what refers to each other still does.
-// Without its key nobody can compute the token of a name.
+// Anonymizer replaces names with tokens. Equal names have equal tokens in all objects, which preserves references. Tokens cannot be
+// computed without its key.
 type Anonymizer struct{ key []byte }
 
 const keyBytes = 32
 
-// OpenAnonymizer returns the Anonymizer whose key is in a file. It creates the file if there is none and mayCreate is set.
+// OpenAnonymizer returns the Anonymizer with the key in a file. If the file does not exist and mayCreate is set, it creates the
+// file.
 func OpenAnonymizer(path string, mayCreate bool) (*Anonymizer, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && mayCreate {
@@ -61,7 +62,7 @@ var keptNames = []string{
 	"", "default", "kube-system", "kube-public", "kube-node-lease", "system-cluster-critical", "system-node-critical",
 }
 
-// Token returns what stands for a name.
+// Token returns the token of a name.
 func (a *Anonymizer) Token(s string) string {
 	if slices.Contains(keptNames, s) {
 		return s

@@ -19,19 +19,19 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Version is the version of the format that this package writes. It reads this one and all before it.
+// Version is the format version that this package writes. It reads this version and all earlier ones.
 const Version = 1
 
-// Header begins each run of a recorder.
+// Header is the first line of each run of a recorder.
 type Header struct {
 	Version   int      `json:"version"`
-	Program   string   `json:"program"`             // the version of Dovetail that wrote it
-	Cluster   string   `json:"cluster"`             // uid of Namespace kube-system, a token if anonymized
-	Kinds     []string `json:"kinds"`               // that are recorded
-	Missing   []string `json:"missing,omitempty"`   // kinds that the API server does not have
-	Denied    []string `json:"denied,omitempty"`    // kinds that the recorder had no right to read, or does not watch
-	Key       string   `json:"key,omitempty"`       // fingerprint of the key of the tokens; empty: not anonymized
-	Continues bool     `json:"continues,omitempty"` // the file before this one was full: nothing is missing in between
+	Program   string   `json:"program"`             // version of Dovetail
+	Cluster   string   `json:"cluster"`             // UID of Namespace kube-system, a token if anonymized
+	Kinds     []string `json:"kinds"`               // recorded kinds
+	Missing   []string `json:"missing,omitempty"`   // kinds that the API server does not serve
+	Denied    []string `json:"denied,omitempty"`    // kinds that the recorder was not allowed to read, or does not watch
+	Key       string   `json:"key,omitempty"`       // fingerprint of the token key; empty: not anonymized
+	Continues bool     `json:"continues,omitempty"` // the previous file was full: nothing is missing in between
 }
 
 // line is one line of a recording: exactly one of its fields other than Time is set, Object with Kind.
@@ -39,9 +39,9 @@ type line struct {
 	Time   int64           `json:"t"` // Unix time, in milliseconds
 	Header *Header         `json:"recording,omitempty"`
 	Kind   string          `json:"kind,omitempty"`
-	Object json.RawMessage `json:"object,omitempty"` // the object as it is from now on
-	Gone   string          `json:"gone,omitempty"`   // namespace/name of an object of that kind that was deleted
-	Synced bool            `json:"synced,omitempty"` // all objects of the first snapshot stand before it
+	Object json.RawMessage `json:"object,omitempty"` // the new state of the object
+	Gone   string          `json:"gone,omitempty"`   // namespace/name of a deleted object of that kind
+	Synced bool            `json:"synced,omitempty"` // end of the initial snapshot
 	Check  *check          `json:"check,omitempty"`
 }
 
@@ -116,7 +116,7 @@ var lastBlock = []byte{1, 0, 0}
 // magic is how frames begin.
 var magic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
-// Files returns the files of a recording, in their order: those that were full, and the file itself.
+// Files returns the files of a recording in order: the full ones, then the current file.
 func Files(path string) ([]string, error) {
 	full, err := fullFiles(path)
 	if err != nil {

@@ -22,8 +22,8 @@ const mostWaiting = 200_000
 // errSlow is the error of changes that come faster than they can be written.
 var errSlow = fmt.Errorf("%d changes wait to be written: the disk is too slow, or hangs", mostWaiting)
 
-// Keeper records on a goroutine of its own: whoever hands it changes never waits for the disk. A recording that can't be written ends, and
-// disturbs nobody. Its methods may be called from several goroutines; objects must not be changed after they were handed over.
+// Keeper records in its own goroutine, so callers never wait for the disk. If a write fails, only the recording ends. It is safe
+// for concurrent use; objects passed to it must not be modified.
 type Keeper struct {
 	changes chan handed
 	ended   chan struct{} // closed when nothing more is recorded
@@ -36,17 +36,17 @@ type handed struct {
 	object                any
 }
 
-// NewKeeper returns a Keeper. It records once it runs.
+// NewKeeper returns a Keeper. It starts to write when Run is called.
 func NewKeeper() *Keeper { return newKeeper(mostWaiting) }
 
 func newKeeper(most int) *Keeper {
 	return &Keeper{changes: make(chan handed, most), ended: make(chan struct{}), slow: make(chan struct{}, 1)}
 }
 
-// Set records an object as it is now. See Writer.Set.
+// Set records the current state of an object. See Writer.Set.
 func (k *Keeper) Set(apiVersion, kind, key string, x any) { k.offer(handed{apiVersion, kind, key, x}) }
 
-// Delete records that an object is gone.
+// Delete records the deletion of an object.
 func (k *Keeper) Delete(kind, key string) { k.offer(handed{kind: kind, key: key}) }
 
 func (k *Keeper) offer(h handed) {
@@ -65,8 +65,9 @@ func (k *Keeper) offer(h handed) {
 	}
 }
 
-// Run opens a Writer, writes what is handed over to it, flushes it so often, and closes it when the context ends. synced is closed when all
-// objects that there were at the start have been handed over. It returns what ended the recording before the context did.
+// Run opens a Writer, writes the queued changes to it, flushes it at an interval, and closes it when the context ends. synced is
+// closed once all objects of the initial lists have been queued. It returns the error that ended the recording early, nil if the
+// context did.
 func (k *Keeper) Run(ctx context.Context, open func() (*Writer, error), every time.Duration, synced <-chan struct{}) error {
 	w, err := open()
 	if err == nil {
@@ -120,8 +121,8 @@ func (h handed) into(w *Writer) {
 	w.Set(h.apiVersion, h.kind, h.key, h.object)
 }
 
-// Prune deletes the recordings of others in a directory, the oldest files first, until those that stay have at most so many bytes together.
-// keep is the path of the recording of this process. Files that are no recordings stay, whatever their names.
+// Prune deletes recordings of other processes in a directory, oldest files first, until the remaining ones have at most most bytes
+// in total. keep is the path of the recording of this process. Files that are not recordings are never deleted.
 func Prune(dir, keep string, most int64) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

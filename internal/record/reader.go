@@ -20,25 +20,25 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Change is one line of a recording that is about an object.
+// Change is a line of a recording with a change of an object.
 type Change struct {
 	Time   time.Time
 	Kind   string
 	Key    string          // namespace/name
-	Object json.RawMessage // nil: it is gone
+	Object json.RawMessage // nil: deleted
 }
 
-// Visitor gets what a recording holds, in order. Functions that are nil are not called.
+// Visitor receives the content of a recording, in order. Nil functions are not called.
 type Visitor struct {
-	Begin  func(time.Time, Header) // a run begins: its objects follow, also those that were there before
-	Synced func(time.Time)         // all objects of the run's first snapshot were there
+	Begin  func(time.Time, Header) // a run begins: all its objects follow, including those known from earlier runs
+	Synced func(time.Time)         // the initial snapshot of the run is complete
 	Change func(Change)
 }
 
-// Problem is a part of a recording that can't be read.
+// Problem is an unreadable part of a recording.
 type Problem struct {
 	File   string
-	Offset int64 // in the file
+	Offset int64 // byte offset in the file
 	Until  time.Time
 	Why    string
 }
@@ -51,22 +51,22 @@ func (p Problem) String() string {
 	return out
 }
 
-// Gap is a time in which nothing was recorded, between two runs.
+// Gap is a time between two runs without a recording.
 type Gap struct{ From, To time.Time }
 
-// Report is what was read of a recording.
+// Report summarizes the content of a recording.
 type Report struct {
-	Header   Header // of the last run
+	Header   Header // Header of the last run
 	From, To time.Time
 	Runs     int
 	Gaps     []Gap
-	Changes  map[string]int64 // by kind, without first snapshots
+	Changes  map[string]int64 // by kind, without initial snapshots
 	Bytes    int64
 	Files    int
 	Problems []Problem
 }
 
-// ErrNewer is the error of a recording that was written by a later version.
+// ErrNewer is the error for a recording that a later version wrote.
 var ErrNewer = errors.New("newer format")
 
 const (
@@ -74,8 +74,8 @@ const (
 	mostWindow = 64 << 20 // bytes of memory for decompression
 )
 
-// Read reads a recording and calls v for all of it that can be read. What can't is in Report.Problems. It returns an error if
-// there is nothing to read: no file, no run in it, or a run in a newer format.
+// Read reads a recording and calls v for every readable part. Report.Problems lists the unreadable parts. It returns an error if
+// nothing can be read: the file does not exist, contains no run, or contains a run in a newer format.
 func Read(path string, v Visitor) (*Report, error) {
 	files, err := Files(path)
 	if err != nil {
@@ -349,8 +349,8 @@ func (r *reader) take(l *line) error {
 	return nil
 }
 
-// Objects returns the objects that there were at the end of a recording, by kind and key. If the last run was killed within its first
-// snapshot, they are those of the run before it.
+// Objects returns the objects at the end of a recording, sorted by kind and key. If the last run ended within its initial snapshot,
+// they are the objects of the run before it.
 func Objects(path string) ([]Change, *Report, error) {
 	have, next := map[objectKey]Change{}, map[objectKey]Change{}
 	synced := false
@@ -381,5 +381,5 @@ func Objects(path string) ([]Change, *Report, error) {
 	return out, report, nil
 }
 
-// IsRecording reports whether a file begins as recordings do.
+// IsRecording reports whether head is the beginning of a recording.
 func IsRecording(head []byte) bool { return bytes.HasPrefix(head, magic) }

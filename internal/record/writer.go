@@ -28,25 +28,25 @@ import (
 type Config struct {
 	Path       string
 	Header     Header        // Version, Key and Continues are set by the Writer
-	Anonymizer *Anonymizer   // nil: names stay
-	MaxBytes   int64         // a file that has grown by so many bytes after its first snapshot is full; 0: never
-	MaxFiles   int           // so many full files are kept; 0: all
-	Idle       time.Duration // so often a Flush says that nothing has changed
+	Anonymizer *Anonymizer   // nil: names are not replaced
+	MaxBytes   int64         // growth after the initial snapshot at which a file is full, in bytes; 0: no limit
+	MaxFiles   int           // number of full files to keep; 0: all
+	Idle       time.Duration // interval at which a Flush records that nothing has changed
 	Now        func() time.Time
 
 	hasty bool // for tests: nothing waits for the disk
 }
 
-// Stats is what a Writer has done.
+// Stats are the statistics of a Writer.
 type Stats struct {
-	Objects int   // that there are now
-	Changes int64 // after the first snapshot
-	Bytes   int64 // of the file, compressed
-	Files   int   // that were filled
+	Objects int   // number of current objects
+	Changes int64 // number of changes after the initial snapshot
+	Bytes   int64 // compressed size of the file
+	Files   int   // number of full files
 }
 
-// Writer records. Its methods may be called from several goroutines. After an error nothing more is written, and Flush and Close
-// return that error.
+// Writer writes a recording. It is safe for concurrent use. After an error, it writes nothing, and Flush and Close return that
+// error.
 type Writer struct {
 	c Config
 
@@ -70,8 +70,8 @@ type written struct {
 	json []byte
 }
 
-// Open begins a recording, or resumes the one in the file: what a crash left incomplete at its end is cut off, and nothing else is
-// changed. It returns an error if the file is not a recording of the same cluster.
+// Open begins a recording, or resumes the one in the file: it removes an incomplete end after a crash and changes nothing else. It
+// returns an error if the file is not a recording of the same cluster.
 func Open(c Config) (w *Writer, resumed bool, err error) {
 	w = &Writer{c: c, have: map[objectKey]written{}, sum: crc32.NewIEEE(), began: -1}
 	w.c.Header.Version = Version
@@ -261,8 +261,8 @@ func (w *Writer) put(l line) {
 	}
 }
 
-// Set records an object as it is now. An object whose recorded fields are unchanged is not written again. x encodes to the JSON of a
-// Kubernetes object; key is its namespace/name, its name alone if it is of the cluster.
+// Set records the current state of an object. If no recorded field has changed, nothing is written. x must encode to the JSON of a
+// Kubernetes object; key is its namespace/name, or its name if it is cluster-scoped.
 func (w *Writer) Set(apiVersion, kind, key string, x any) {
 	text, outKey, err := w.encode(apiVersion, kind, x)
 	w.mu.Lock()
@@ -280,7 +280,7 @@ func (w *Writer) Set(apiVersion, kind, key string, x any) {
 	w.stats.Changes += w.afterSnapshot()
 }
 
-// Delete records that an object is gone.
+// Delete records the deletion of an object.
 func (w *Writer) Delete(kind, key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -301,7 +301,7 @@ func (w *Writer) afterSnapshot() int64 {
 
 var errNotHeld = errors.New("this kind is not recorded")
 
-// Holds returns an error if recordings do not hold a kind: see fields.txt.
+// Holds returns an error if a kind is not recorded; see fields.txt.
 func Holds(kind string) error {
 	if fields().kinds[kind] == nil {
 		return errNotHeld
@@ -340,7 +340,7 @@ func keyOf(object map[string]any) string {
 	return key
 }
 
-// Synced records that all objects that were there at the start have been recorded.
+// Synced records that the initial snapshot is complete.
 func (w *Writer) Synced() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -356,7 +356,7 @@ func (w *Writer) synced() error {
 	return err
 }
 
-// Flush writes what was recorded to the disk. If the file is full, it begins the next one.
+// Flush writes recorded changes to disk. If the file is full, it begins the next one.
 func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -424,7 +424,7 @@ func (w *Writer) rotate() error {
 	return nil
 }
 
-// Stats returns what was recorded so far.
+// Stats returns the current statistics.
 func (w *Writer) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()

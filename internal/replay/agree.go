@@ -11,12 +11,12 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Decision is something that was done about nodes: what can be compared between a recording and its replay.
+// Decision is an action on nodes or pods that can be compared between a recording and its replay.
 type Decision struct {
 	At     time.Time
 	Kind   DecisionKind
 	Object string // NodeClaim, or namespace/name of a pod
-	Detail string // of a launch: instance type, zone and capacity type
+	Detail string // for a launch: instance type, zone and capacity type
 }
 
 // DecisionKind is a kind of Decision.
@@ -35,7 +35,7 @@ func (w *world) decided(kind DecisionKind, object, detail string) {
 
 func offeringText(parts ...string) string { return strings.Join(parts, " ") }
 
-// Decisions returns what was decided while a trace was recorded, in order of time.
+// Decisions returns the decisions recorded in a trace, in order of time.
 func (t *Trace) Decisions() []Decision {
 	var out []Decision
 	for _, x := range t.Claims {
@@ -57,14 +57,14 @@ func (t *Trace) Decisions() []Decision {
 	return out
 }
 
-// Agreement is how the decisions of a replay compare with the recorded ones.
+// Agreement compares the decisions of a replay with the recorded ones.
 type Agreement struct {
-	Recorded int // decisions
-	Same     int // made in the replay, too, at the same time
-	Shifted  int // made in the replay at another time: they depend on when, between two recorded changes, something was seen
-	Added    int // made in the replay only
+	Recorded int // number of recorded decisions
+	Same     int // repeated in the replay, at the same time
+	Shifted  int // repeated in the replay at another time: the time depends on when, between two recorded changes, something was observed
+	Added    int // only in the replay
 
-	Differing []Decision // recorded and not made, at most maxDiffering
+	Differing []Decision // recorded and not repeated, at most maxDiffering
 }
 
 const (

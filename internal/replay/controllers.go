@@ -55,7 +55,7 @@ func (k *workloads) begin() {
 	}
 }
 
-// Next implements sim.Controllers: when the next recorded event happens.
+// Next implements sim.Controllers. It returns the time of the next recorded event.
 func (k *workloads) Next() (next time.Time) {
 	if k.at < len(k.events) {
 		next = k.events[k.at].at

@@ -12,30 +12,30 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Figures are what a time of a cluster comes to.
+// Figures are the measured results of a cluster over a time.
 type Figures struct {
 	From, To time.Time
 
-	Micro     int64 // what nodes cost, in micro-dollars
-	ListMicro int64 // what they would have cost on demand at list price
-	Unpriced  int   // nodes of instance types without a known price: they count as free
+	Micro     int64 // cost of nodes, in micro-dollars
+	ListMicro int64 // cost of the same nodes at on-demand list prices, in micro-dollars
+	Unpriced  int   // nodes of instance types without a known price: counted as free
 
-	Pods     int           // that were wanted in this time, without those of DaemonSets
-	Waiting  time.Duration // sum over pods from when they could be scheduled until they were bound
-	P50, P99 time.Duration // of each pod's wait
+	Pods     int           // pods wanted in this time, without DaemonSet pods
+	Waiting  time.Duration // sum over pods of the time from schedulable to bound
+	P50, P99 time.Duration // per pod
 	Unbound  int           // pods that were never bound
 
-	Launched  int            // nodes
-	Evictions map[string]int // pods, by the reason for which their node was drained
+	Launched  int            // number of nodes
+	Evictions map[string]int // number of pods, by the reason for draining their node
 	NodeHours float64
-	CPU       float64 // share of the nodes' allocatable CPU that pods requested, 0 to 1
+	CPU       float64 // fraction of the nodes' allocatable CPU that pods requested, 0 to 1
 	Memory    float64
 
-	Refused map[string]int // pods for which at some time no NodePool could launch a node, by the code of the reason; not known of a recording
+	Refused map[string]int // pods for which no NodePool could launch a node at some time, by reason code; unknown for a recording
 
-	Pools []PoolFigures // by name; the nodes of no NodePool are last, with an empty name
+	Pools []PoolFigures // sorted by name; nodes without a NodePool are last, with an empty name
 	Days  []DayFigures
-	Hours []HourFigures // all from the first to the last of which something is known
+	Hours []HourFigures // all hours from the first to the last with data
 }
 
 // PoolFigures are the figures of one NodePool.
@@ -59,14 +59,14 @@ type DayFigures struct {
 
 // HourFigures are the figures of one hour, for charts.
 type HourFigures struct {
-	Hour      time.Time // when it begins, in UTC
+	Hour      time.Time // begin of the hour, in UTC
 	Micro     int64
 	NodeHours float64
 	Evictions int
 	Waiting   time.Duration
 }
 
-// Evicted returns how many pods were evicted for any reason.
+// Evicted returns the number of evicted pods, for all reasons.
 func (f *Figures) Evicted() (n int) {
 	for _, k := range f.Evictions {
 		n += k

@@ -9,7 +9,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Measure returns what really happened, as recorded. Nodes cost what instance types cost; types are those of the cloud.
+// Measure returns the figures of the recording itself. Nodes cost the prices of types, the cloud's instance types.
 func Measure(t *Trace, types []*model.InstanceType) *Figures {
 	m, pools := newMeter(t.From, t.To), map[string]string{}
 	for _, n := range t.Nodes {

@@ -20,7 +20,7 @@ import (
 
 const maxFaults = 10
 
-// Play plays a trace under a variant.
+// Play replays a trace under a variant.
 func Play(t *Trace, v *Variant) *Result {
 	w := &world{Cluster: sim.New(t.From), trace: t, variant: v, meter: newMeter(t.From, t.To), types: map[string][]*model.InstanceType{},
 		reasons: map[string]string{}, nodes: map[string]*standing{}, machines: map[string]*sim.Machine{}, refused: map[string]map[string]bool{}}
@@ -213,7 +213,7 @@ func (w *world) end() *Result {
 	return &w.result
 }
 
-// Restart implements sim.Decider. Resources get the numbers that they have in the trace.
+// Restart implements sim.Decider. Resources keep their dimensions of the trace.
 func (w *world) Restart(table *state.ResourceTable) {
 	w.mem = decide.Memory{}
 	for _, name := range w.variant.Resources {
@@ -221,7 +221,7 @@ func (w *world) Restart(table *state.ResourceTable) {
 	}
 }
 
-// Decide implements sim.Decider: it decides as the controller does.
+// Decide implements sim.Decider. It decides as the controller does.
 func (w *world) Decide(now time.Time, s *model.Snapshot, solve bool) ([]plan.Action, time.Time) {
 	d := approve.Step(decide.Step, approve.Verify, s, w.mem, now, w.policy, decide.Request{Solve: solve})
 	w.mem = d.Memory

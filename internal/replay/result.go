@@ -10,45 +10,45 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Variant is what a Trace is played under.
+// Variant is the configuration under which a Trace is replayed.
 type Variant struct {
 	Pools     []PoolChange // in order of time, the first at From
 	Limits    []*model.CapacityLimit
-	Types     []*model.InstanceType // that the cloud has: they price nodes without a NodePool
-	Resources []string              // names of resources by dimension
+	Types     []*model.InstanceType // instance types of the cloud: the prices of nodes without a NodePool
+	Resources []string              // resource names by dimension
 	Policy    decide.Policy
 
-	// Boot is how long each machine takes from its launch until its node is Ready. Negative: as recorded.
+	// Boot is the time from the launch of each machine until its node is Ready. Negative: as recorded.
 	Boot time.Duration
 
-	// Pace is how far apart decisions and searches for consolidation are while nothing comes or goes but pods on nodes that stay. 0: as far as the
-	// controller's.
+	// Pace is the interval between decisions, and between searches for consolidation, while nothing changes except pods on existing
+	// nodes. 0: the intervals of the controller.
 	Pace time.Duration
 
-	// Progress is called now and then with the instant that the replay has come to. The replay ends when it returns false. nil: nobody looks.
+	// Progress is called regularly with the current time of the replay. The replay ends if it returns false. Nil: not called.
 	Progress func(time.Time) bool
 }
 
-// PoolChange is a NodePool from an instant on, with its instance types.
+// PoolChange is the state of a NodePool from an instant on, with its instance types.
 type PoolChange struct {
 	At   time.Time
 	Pool *model.NodePool
-	Gone string // name of a NodePool that is deleted
+	Gone string // name of a deleted NodePool
 }
 
-// Result is what a replay came to.
+// Result is the result of a replay.
 type Result struct {
 	Figures
-	// Decisions are what was done about nodes, in order of time.
+	// Decisions are the actions on nodes, in order of time.
 	Decisions []Decision
-	// Partial reports whether the replay was ended before the end of the recording. Figures.To is where it ended.
+	// Partial reports whether the replay ended before the end of the recording. Figures.To is its end.
 	Partial bool
-	// Steps is how often it was decided.
+	// Steps is the number of decisions.
 	Steps int
-	// MissedInterruptions are recorded interruptions that hit no machine of the same offering in the replay.
+	// MissedInterruptions is the number of recorded interruptions for which the replay had no machine of the same offering.
 	MissedInterruptions int
-	// Restless is how often an instant was left before nothing more happened at it.
+	// Restless is the number of instants that the replay left before they were settled.
 	Restless int
-	// Faults are what verify refused or deciding failed on, at most maxFaults.
+	// Faults are the plans that verify refused and the errors of decisions, at most maxFaults.
 	Faults []string
 }

@@ -19,62 +19,62 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Trace is a recorded cluster. Times are within From and To; a zero time means that something did not happen while it was recorded.
+// Trace is a recorded cluster. Times are between From and To; a zero time means that the event was not recorded.
 type Trace struct {
 	From, To time.Time
 
-	Owners  []*Owner // by their first pod
-	Static  []*Pod   // pods that no controller makes and kubelets run: there from the beginning, with their node
+	Owners  []*Owner // in the order of their first pod
+	Static  []*Pod   // static pods: present from the beginning, with their node
 	Nodes   []*Node
 	Claims  []*Claim
-	Changes []Change // of what people and other controllers write, in order of time
+	Changes []Change // changes by users and other controllers, in order of time
 
-	// Own reports whether Dovetail ran the cluster, so that its decisions can be compared.
+	// Own reports whether Dovetail managed the cluster, so that its decisions can be compared.
 	Own bool
-	// Marked is when nodes were marked for disruption, in order of time.
+	// Marked are the times at which nodes were marked for disruption, in order.
 	Marked []time.Time
 }
 
-// Change is one change of an object that is not of a pod, a NodeClaim or a node with a NodeClaim. One of its fields is set.
+// Change is one change of an object other than a pod, a NodeClaim or a node with a NodeClaim. Exactly one field is set.
 type Change struct {
 	At time.Time
 
 	Daemon     *model.Daemon
 	PDB        *model.PDB
 	PDBGone    string // namespace/name
-	Namespace  string // with its Labels
+	Namespace  string // name; its labels are in Labels
 	Labels     model.Labels
-	Node       *model.Node // without a NodeClaim
+	Node       *model.Node // a node without a NodeClaim
 	NodeGone   string
-	Interrupt  *Claim // the cloud said that it takes the claim's machine away
+	Interrupt  *Claim // the cloud announced an interruption of the claim's machine
 	DaemonGone string // namespace/name
 }
 
-// Owner is what makes pods: a ReplicaSet, StatefulSet, Job, or another controller. Pods without one have an Owner each.
+// Owner creates pods: a ReplicaSet, StatefulSet, Job, or another controller. A pod without a controller has its own Owner.
 type Owner struct {
-	Key   string // kind/namespace/name, of a pod without controller its own
+	Key   string // kind/namespace/name; unique for a pod without a controller
 	Owner model.Owner
-	Bare  bool // it stands for a pod without controller: nobody makes it again
+	Bare  bool // it represents a pod without a controller, which is not recreated
 
-	// Wants are the changes of spec.replicas. If it has none, how many pods it wants follows from Slots.
+	// Wants are the changes of spec.replicas. Without Wants, the desired number of pods follows from Slots.
 	Wants []Want
-	Pods  []*Pod  // in order of birth
-	Slots []*Slot // of an owner without Wants
+	Pods  []*Pod  // in order of creation
+	Slots []*Slot // for an owner without Wants
 }
 
-// Want is how many pods an Owner wants from an instant on.
+// Want is the number of desired pods of an Owner from an instant on.
 type Want struct {
 	At    time.Time
 	Count int
 }
 
-// Slot is the place of one pod in its workload: its pod, and those that were made after it was evicted.
+// Slot is one replica of a workload: its pod, and the pods that replaced it after evictions.
 type Slot struct {
 	Owner *Owner
-	Pods  []*Pod // in order of birth, at least one
+	Pods  []*Pod // in order of creation, at least one
 }
 
-// End returns when a slot ends: never (zero), at an instant, or when a pod of it has run for a time (ran > 0).
+// End returns when a slot ends: never (zero), at a time, or after one of its pods has run for a duration (ran > 0).
 func (s *Slot) End() (at time.Time, ran time.Duration) {
 	last := s.Pods[len(s.Pods)-1]
 	if last.Completed {
@@ -83,47 +83,47 @@ func (s *Slot) End() (at time.Time, ran time.Duration) {
 	return last.Ended, 0
 }
 
-// Pod is the life of a recorded pod.
+// Pod is the lifetime of a recorded pod.
 type Pod struct {
-	Pod   *model.Pod // as it was created, without a node
+	Pod   *model.Pod // as created, without a node
 	Owner *Owner
 
-	Born  time.Time // when it could first be scheduled
+	Born  time.Time // when it became schedulable
 	Bound time.Time
-	Ended time.Time // when it was deleted, or when its containers had ended by themselves (Completed)
-	Gone  time.Time // when it did not occupy its node any more
+	Ended time.Time // when it was deleted, or when its containers completed (Completed)
+	Gone  time.Time // when it stopped using its node
 
-	Node      string // bound to
-	First     bool   // it was there at From
+	Node      string // node to which it was bound
+	First     bool   // it existed at From
 	Completed bool
-	Disrupted string // why it was evicted or lost with its node; empty: it was not
-	Restart   bool   // it was deleted though its owner wanted as many pods as before
+	Disrupted string // reason for its eviction or loss with its node; empty: neither
+	Restart   bool   // it was deleted although its owner wanted as many pods as before
 }
 
-// Node is the life of a recorded node.
+// Node is the lifetime of a recorded node.
 type Node struct {
-	Node  *model.Node // as it was when it was first seen
-	Claim *Claim      // nil: it is not of a NodeClaim
+	Node  *model.Node // as first observed
+	Claim *Claim      // nil: no NodeClaim
 	Type  string
 	Zone  string
-	// CapacityType is on-demand unless its label says otherwise.
+	// CapacityType is on-demand unless a label sets another one.
 	CapacityType string
-	Pool         string // by its label; empty: of none
+	Pool         string // from its label; empty: none
 
 	Seen, Ready, Gone time.Time
-	First             bool // it was there at From
+	First             bool // it existed at From
 }
 
-// Claim is the life of a recorded NodeClaim.
+// Claim is the lifetime of a recorded NodeClaim.
 type Claim struct {
-	Claim *model.Claim // as it was when it was first seen; of those that were there at From: as it was then
-	Last  *model.Claim // as it was seen last
-	Node  *Node        // nil: it had none
+	Claim *model.Claim // as first observed; if it existed at From: as of From
+	Last  *model.Claim // as last observed
+	Node  *Node        // nil: no node
 
 	Seen, Launched, Deleted, Gone time.Time
-	First                         bool // it was there at From
+	First                         bool // it existed at From
 
-	Interrupted time.Time // when its cloud's notice was seen
-	PriceMicro  int64     // for which it was launched, as it says itself; 0: it does not say
-	Reason      string    // why it was disrupted
+	Interrupted time.Time // when the cloud's interruption notice was observed
+	PriceMicro  int64     // price at launch, from its annotation; 0: unknown
+	Reason      string    // reason for its disruption
 }

@@ -8,21 +8,21 @@ import (
 	"slices"
 )
 
-// Sum is what has come together in a time, in micro-dollars per hour times seconds: 3,600 of these are a micro-dollar.
+// Sum contains amounts over a time, in micro-dollars per hour times seconds: 3,600 of them are one micro-dollar.
 type Sum struct {
 	Cost            int64 `json:"cost,omitempty"`
-	Catalog         int64 `json:"catalog,omitempty"`  // at the provider's prices: without NodeOverlays
+	Catalog         int64 `json:"catalog,omitempty"`  // at the provider's prices, without NodeOverlays
 	OnDemand        int64 `json:"onDemand,omitempty"` // at the provider's on-demand prices
-	Removed         int64 `json:"removed,omitempty"`  // of removed nodes less their replacements, at the prices paid
+	Removed         int64 `json:"removed,omitempty"`  // removed nodes less their replacements, at the prices paid
 	RemovedOnDemand int64 `json:"removedOnDemand,omitempty"`
-	Headroom        int64 `json:"headroom,omitempty"` // of nodes held for Headrooms; part of Cost
+	Headroom        int64 `json:"headroom,omitempty"` // nodes held for Headrooms; part of Cost
 
-	// Seconds of which something is not known; none of them is in an amount above but for NoOnDemand.
-	NoPrice    int64 `json:"noPrice,omitempty"`    // of machines
-	NoOnDemand int64 `json:"noOnDemand,omitempty"` // of machines: OnDemand has what they cost
-	Ended      int64 `json:"ended,omitempty"`      // of machines that ended while no controller watched: they may have run
-	Unseen     int64 `json:"unseen,omitempty"`     // no controller watched
-	NoCredit   int64 `json:"noCredit,omitempty"`   // of consolidation commands whose saving is not known
+	// Seconds with unknown data. They are in no amount above, except for NoOnDemand.
+	NoPrice    int64 `json:"noPrice,omitempty"`    // machine-seconds
+	NoOnDemand int64 `json:"noOnDemand,omitempty"` // machine-seconds; OnDemand contains their actual cost
+	Ended      int64 `json:"ended,omitempty"`      // of machines that ended while no controller was running: they may have run
+	Unseen     int64 `json:"unseen,omitempty"`     // seconds without a running controller
+	NoCredit   int64 `json:"noCredit,omitempty"`   // of consolidation commands with unknown savings
 }
 
 func (s *Sum) add(r Rates, seconds int64) {
@@ -38,13 +38,13 @@ func (s *Sum) add(r Rates, seconds int64) {
 	}
 }
 
-// Plus returns the sum of two.
+// Plus returns the sum of s and o.
 func (s Sum) Plus(o *Sum) Sum {
 	return Sum{s.Cost + o.Cost, s.Catalog + o.Catalog, s.OnDemand + o.OnDemand, s.Removed + o.Removed, s.RemovedOnDemand + o.RemovedOnDemand,
 		s.Headroom + o.Headroom, s.NoPrice + o.NoPrice, s.NoOnDemand + o.NoOnDemand, s.Ended + o.Ended, s.Unseen + o.Unseen, s.NoCredit + o.NoCredit}
 }
 
-// Lengths of buckets in seconds, how many of each are kept, and of how many series.
+// Lengths of buckets in seconds, and the maximum numbers of buckets and series.
 const (
 	minute, hour, day = 60, 3600, 86400
 

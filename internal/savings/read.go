@@ -18,8 +18,8 @@ import (
 // listedAfter is how long after its launch a machine is taken to run though the cloud does not list it.
 const listedAfter = time.Minute
 
-// Read returns what a Snapshot shows. Replicas are counted if count says so, and if a command is about to remove a node. ok is false if the cloud
-// has not been asked yet which machines there are.
+// Read returns the Observation of a Snapshot. Replicas are counted if count is set, or if a command is about to remove a node. ok
+// is false if the machines have not been listed from the cloud yet.
 func Read(now time.Time, snap *model.Snapshot, count bool) (o *Observation, ok bool) {
 	if snap.InstancesAt.IsZero() {
 		return nil, false
@@ -75,7 +75,7 @@ func (r *reader) readClaim(c *model.Claim) {
 	r.out.Candidates = append(r.out.Candidates, x)
 }
 
-// RemovedBy returns the consolidation command that is to remove a claim's node; empty: none.
+// RemovedBy returns the consolidation command that will remove the node of a NodeClaim; empty: none.
 func RemovedBy(c *model.Claim) plan.CommandID {
 	if d := c.Conditions[lifecycle.Disrupted]; !d.True() || plan.Code(d.Reason) != plan.Underutilized {
 		return ""

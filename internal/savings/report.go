@@ -12,24 +12,24 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Period is a part of the past with what has come together in it.
+// Period is a part of the past with its amounts.
 type Period struct {
 	Start  time.Time
 	Length time.Duration
 	Sum    Sum // over all series
 }
 
-// Account is what a ledger has on a time. The times are those of whole buckets.
+// Account is an extract of a ledger. Its times are aligned to whole buckets.
 type Account struct {
 	From, Until time.Time
-	Begin       time.Time // of all that is kept
+	Begin       time.Time // begin of all stored data
 	Total       Sum
 	Series      []Series // sorted
-	Sums        []Sum    // of these
+	Sums        []Sum    // in the order of Series
 	Periods     []Period // in order of time
 }
 
-// Since returns what was counted from an instant on, from the beginning of the bucket that it is in.
+// Since returns what was counted from an instant on, aligned to the beginning of its bucket.
 func (l *Ledger) Since(t time.Time) *Account {
 	a := &Account{Until: time.Unix(l.until, 0).UTC()}
 	if l.until == 0 {
@@ -71,16 +71,16 @@ func sortedSeries(m map[Series]*Sum) []Series {
 	})
 }
 
-// Causes are why the cost differs from the reference, in the unit of Sum. Negative: it costs more than it saves.
+// Causes are the causes of the difference between cost and reference, in the unit of Sum. Negative: higher cost.
 type Causes struct {
-	Consolidation int64 // nodes that were removed or replaced, at on-demand prices
-	Spot          int64 // capacity that is not on demand and not reserved
+	Consolidation int64 // nodes removed or replaced, at on-demand prices
+	Spot          int64 // capacity that is neither on-demand nor reserved
 	Reserved      int64 // capacity reservations
 	Overlays      int64 // NodeOverlays
 	Headroom      int64 // nodes held for Headrooms: a cost
 }
 
-// Causes returns why the cost of a series differs from its Reference: their sum is the difference.
+// Causes returns the causes of the difference between the cost of a series and its Reference. Their sum is the difference.
 func (s *Sum) Causes(capacityType string) Causes {
 	c := Causes{Consolidation: s.RemovedOnDemand, Overlays: s.Catalog - s.Cost, Headroom: -s.Headroom}
 	if capacityType == model.Reserved {
@@ -91,7 +91,7 @@ func (s *Sum) Causes(capacityType string) Causes {
 	return c
 }
 
-// Cause is one of Causes.
+// Cause is one cause.
 type Cause struct {
 	Name   string
 	Amount int64
@@ -102,7 +102,7 @@ func (c Causes) List() []Cause {
 	return []Cause{{"consolidation", c.Consolidation}, {"spot", c.Spot}, {"reservations", c.Reserved}, {"overlays", c.Overlays}, {"headroom", c.Headroom}}
 }
 
-// Total returns the sum over causes.
+// Total returns the sum of all causes.
 func (c Causes) Total() (sum int64) {
 	for _, x := range c.List() {
 		sum += x.Amount
@@ -110,7 +110,7 @@ func (c Causes) Total() (sum int64) {
 	return sum
 }
 
-// Causes returns the causes of all series.
+// Causes returns the causes, summed over all series.
 func (a *Account) Causes() (sum Causes) {
 	for i := range a.Sums {
 		c := a.Sums[i].Causes(a.Series[i].CapacityType)
@@ -119,9 +119,9 @@ func (a *Account) Causes() (sum Causes) {
 	return sum
 }
 
-// Reference returns what the same pods would have cost on demand, at the provider's prices, on nodes that nobody removes or
-// replaces while their pods need them, and without Headrooms.
+// Reference returns the cost of the same pods at the provider's on-demand prices, without Headrooms, and without removing or
+// replacing nodes while their pods need them.
 func (s *Sum) Reference() int64 { return s.OnDemand + s.RemovedOnDemand - s.Headroom }
 
-// Kept returns what it would have cost at the prices paid, had nothing been removed or replaced.
+// Kept returns the cost at the prices paid if no node had been removed or replaced.
 func (s *Sum) Kept() int64 { return s.Cost + s.Removed }

@@ -22,17 +22,17 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Series is what amounts are kept apart by. Both are empty for what belongs to no machine.
+// Series is the key of separate amounts. Its fields are empty for amounts without a machine.
 type Series struct {
 	Pool         string `json:"nodepool,omitempty"`
 	CapacityType string `json:"capacityType,omitempty"`
 }
 
-// Rates are the prices of a machine in micro-dollars per hour; 0: not known.
+// Rates are the prices of a machine in micro-dollars per hour; 0: unknown.
 type Rates struct {
 	Paid     int64 `json:"paid,omitempty"`     // with NodeOverlays
-	Catalog  int64 `json:"catalog,omitempty"`  // the provider's for its capacity type
-	OnDemand int64 `json:"onDemand,omitempty"` // the provider's on demand
+	Catalog  int64 `json:"catalog,omitempty"`  // the provider's price for its capacity type
+	OnDemand int64 `json:"onDemand,omitempty"` // the provider's on-demand price
 }
 
 // list returns the provider's price. It is the price paid if nothing else is known: then no saving is claimed.
@@ -41,49 +41,49 @@ func (r *Rates) list() int64 { return cmp.Or(r.Catalog, r.Paid) }
 // atOnDemand returns the provider's on-demand price. It is the provider's if that is not known: then no saving is claimed.
 func (r *Rates) atOnDemand() int64 { return cmp.Or(r.OnDemand, r.list()) }
 
-// Machine is one that runs for a NodeClaim.
+// Machine is a running machine of a NodeClaim.
 type Machine struct {
-	UID string // of its claim
+	UID string // UID of its NodeClaim
 	Series
 	Rates
 	Launched time.Time
 }
 
-// Candidate is a machine that a consolidation command is to remove.
+// Candidate is a machine that a consolidation command will remove.
 type Candidate struct {
 	Command string
 	UID     string
 	Series
 	Rates
-	Leaving bool      // it is being deleted: the command can't be taken back
+	Leaving bool      // it is being deleted: the command can no longer be cancelled
 	Expires time.Time // when it would have been replaced in any case; zero: never
 	Pods    []Share
 }
 
-// Share is the part of a machine that a workload's pods take, in millionths.
+// Share is the share of a workload's pods in a machine, in millionths.
 type Share struct {
 	Workload model.Workload
 	PPM      int64
 }
 
-// Replacement is a machine that was launched for a consolidation command.
+// Replacement is a machine launched for a consolidation command.
 type Replacement struct {
 	Command string
 	Machine
 }
 
-// Observation is the cluster at an instant.
+// Observation is the state of the cluster at an instant.
 type Observation struct {
 	Now          time.Time
 	Machines     []Machine
 	Candidates   []Candidate
 	Replacements []Replacement
-	Replicas     map[model.Workload]int // pods that workloads want; nil: not counted this time
+	Replicas     map[model.Workload]int // desired pods of workloads; nil: not counted this time
 	Headroom     int64                  // micro-dollars per hour of nodes held for Headrooms
-	Missed       bool                   // a command may have begun to delete a node, and no Observation has shown it
+	Missed       bool                   // a command may have begun to delete a node without an Observation that shows it
 }
 
-// Ledger is the account. The zero value is empty, and begins with its first Observation.
+// Ledger is the account. The zero value is empty; it starts with its first Observation.
 type Ledger struct {
 	until    int64 // all is counted until then, in seconds since 1970; 0: nothing was observed
 	resumed  int64 // machines that this Ledger has not seen yet are counted until then
@@ -111,8 +111,8 @@ type meter struct {
 // listedWithin is how late a machine may be seen for the first time after its launch, and how long one that is gone is remembered.
 const listedWithin = 3600
 
-// Observe counts the time since the last Observation, at the prices of that one, and takes in what has changed since. An Observation that is
-// not after the last one is ignored: a clock was set back, and that time is counted already.
+// Observe counts the time since the last Observation at the prices of that Observation, and applies the changes since then. An
+// Observation that is not after the last one is ignored: if a clock was set back, that time has been counted already.
 func (l *Ledger) Observe(o *Observation) {
 	now := o.Now.Unix()
 	if l.until == 0 {

@@ -14,7 +14,7 @@ import (
 	"slices"
 )
 
-// MostStoredBytes is the most that a part of a Ledger takes.
+// MostStoredBytes is the maximum size of a part of a Ledger.
 const MostStoredBytes = 512 << 10
 
 const (
@@ -45,9 +45,9 @@ type storedSum struct {
 	Sum
 }
 
-// Encode returns the two parts of the ledger, of at most MostStoredBytes each. What is written of them must be both, the days first. What has no
-// room is coarsened: NodePools of the oldest time are joined, the smallest credits are given up, and that time is counted as unknown. Copy,
-// Copy.Encode and Fit are its steps, of which the second needs no ledger.
+// Encode returns the two parts of the ledger, of at most MostStoredBytes each. Both parts must be stored, the days first. Data that
+// exceeds the limit is coarsened: NodePools of the oldest time are merged, the smallest credits are dropped, and that time is
+// counted as unknown. Copy, Copy.Encode and Fit are the steps of Encode; Copy.Encode does not need the ledger.
 func (l *Ledger) Encode() (recent, days []byte, err error) { return l.encodeWithin(MostStoredBytes) }
 
 func (l *Ledger) encodeWithin(most int) (recent, days []byte, err error) {
@@ -60,7 +60,7 @@ func (l *Ledger) encodeWithin(most int) (recent, days []byte, err error) {
 	return recent, days, err
 }
 
-// Copy is a Ledger at an instant, to be encoded.
+// Copy is a copy of a Ledger at an instant, for encoding.
 type Copy struct {
 	recent, days *stored // days: nil if they are encoded already
 	daysOf       int64
@@ -68,7 +68,7 @@ type Copy struct {
 	daysBytes    []byte
 }
 
-// Copy returns a copy of all that is stored, of the days only if they may have changed since they were encoded.
+// Copy returns a copy of all data to store. It contains the days only if they may have changed since they were encoded.
 func (l *Ledger) Copy() *Copy {
 	c := &Copy{recent: l.recentPart(), daysOf: l.buckets.daysChanged, daysBytes: l.days}
 	if l.days == nil || c.daysOf != l.daysOf {
@@ -85,7 +85,8 @@ func (c *Copy) Encode() (recent, days []byte, err error) {
 	return c.recentBytes, c.daysBytes, err
 }
 
-// Fit reports whether the parts of an encoded copy are small enough. If not, it coarsens the ledger: then it is to be copied again.
+// Fit reports whether the parts of an encoded copy are small enough. If not, it coarsens the ledger, and the caller must copy it
+// again.
 func (l *Ledger) Fit(c *Copy) (fits bool, err error) { return l.fitWithin(c, MostStoredBytes) }
 
 func (l *Ledger) fitWithin(c *Copy, most int) (fits bool, err error) {
@@ -100,7 +101,7 @@ func (l *Ledger) fitWithin(c *Copy, most int) (fits bool, err error) {
 	return fits, err
 }
 
-// ErrTooLarge: no more can be left out.
+// ErrTooLarge is returned if the data is too large and cannot be coarsened further.
 var ErrTooLarge = errors.New("the data is too large and cannot be reduced further")
 
 func (l *Ledger) shrinkDays(size int) error {
@@ -199,8 +200,8 @@ func (s *stored) encode() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Decode returns the ledger of two parts as Encode makes them; nil or empty: there is none. An error means that a part can't be used. The
-// days are those of a ledger that was stored at the same time, or shortly after: then hours that are in a day already are dropped.
+// Decode returns the ledger from two parts returned by Encode; nil or empty: no data. It returns an error if a part is invalid. The
+// days must be from a ledger stored at the same time or shortly after; hours that a day already contains are dropped.
 func Decode(recent, days []byte) (*Ledger, error) {
 	r, err := decode(recent)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Do carries an action out, as the API server and the cloud do. It returns the version of the object that shows the
-// effect, 0 if none does, or an error as plan has them. Launches are the controller's: it asks the cloud.
+// Do carries out an action as the API server and the cloud do. It returns the version of the object that shows the effect (0 if
+// none does), or an error as defined by package plan. Launches are carried out by the Controller, which calls the cloud.
 func (c *Cluster) Do(action plan.Action) (uint64, error) {
 	c.Tell(Event{Kind: Begun, Action: action})
 	switch a := action.(type) {
@@ -199,7 +199,7 @@ func (c *Cluster) removePod(p *model.Pod, uid string, grace time.Duration) (uint
 	return 0, nil
 }
 
-// MayEvict reports whether PodDisruptionBudgets let a pod be evicted.
+// MayEvict reports whether PodDisruptionBudgets allow the eviction of a pod.
 func (c *Cluster) MayEvict(p *model.Pod) bool {
 	if p != nil && c.Controllers != nil && !c.Controllers.MayEvict(p) {
 		return false

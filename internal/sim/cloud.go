@@ -101,7 +101,7 @@ func (c *Cluster) left(k Offered) (n int64, limited bool) {
 	return int64(max(0, most)), true
 }
 
-// LimitOffering sets how many machines of an offering there may be. NodePools are told a moment later.
+// LimitOffering limits an offering to n machines. NodePools are updated shortly after.
 func (c *Cluster) LimitOffering(k Offered, n int) {
 	c.Reserved[k] = n
 	c.due.add(c.Now.Add(recountedAfter), c.offer)
@@ -121,8 +121,8 @@ func (c *Cluster) typesOf(pool string) []*model.InstanceType {
 	return c.Types
 }
 
-// AddMachine adds a machine that was launched earlier for a NodeClaim. If it has no node, it joins after boot as node, empty: under a name of
-// its own, which is Ready after ready more.
+// AddMachine adds a machine that was launched earlier for a NodeClaim. If it has no node, its node registers after boot and becomes
+// Ready after a further ready. node is the name of that node; empty: a new name.
 func (c *Cluster) AddMachine(m *Machine, node string, boot, ready time.Duration) {
 	m.name, m.boot, m.ready = cmp.Or(node, "n-"+m.ID), boot, ready
 	c.Machines[m.ClaimUID] = m
@@ -169,7 +169,7 @@ func (c *Cluster) offer() {
 	}
 }
 
-// Interrupt has the cloud say that it takes a machine away in two minutes.
+// Interrupt makes the cloud announce an interruption of a machine in two minutes.
 func (c *Cluster) Interrupt(x *model.Claim, m *Machine, kind string, saysWhen bool) {
 	m.Doomed = c.Now.Add(2 * time.Minute)
 	at := time.Time{}
@@ -182,7 +182,7 @@ func (c *Cluster) Interrupt(x *model.Claim, m *Machine, kind string, saysWhen bo
 	c.SetClaim(&y)
 }
 
-// End ends a machine. Its node is not Ready from then on, and is deleted soon after.
+// End terminates a machine. Its node becomes not Ready at once, and is deleted soon after.
 func (c *Cluster) End(m *Machine) {
 	if !m.Gone {
 		m.Gone = true

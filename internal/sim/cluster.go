@@ -26,15 +26,14 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// Cluster is a cluster and its cloud. Its maps are for reading: they are changed by its methods, which tell the
-// controller what they change.
+// Cluster is a cluster and its cloud. Its maps are read-only: methods change them, and notify the controller.
 type Cluster struct {
 	Now time.Time
 
 	Pods       map[string]*model.Pod // by namespace/name
 	Nodes      map[string]*model.Node
 	Claims     map[string]*model.Claim
-	Machines   map[string]*Machine // by the uid of the claim that they were bought for
+	Machines   map[string]*Machine // by UID of the NodeClaim for which they were launched
 	NodePools  []*model.NodePool
 	Buffers    []*model.Buffer
 	Requests   []*model.ProvisioningRequest
@@ -42,39 +41,40 @@ type Cluster struct {
 	Drivers    []Driver             // CSI drivers, on every node
 	Limit      *model.CapacityLimit // nil: none
 	Workloads  []*Workload
-	Types      []*model.InstanceType // that the cloud sells, to every NodePool
-	Short      map[Offered]bool      // what of it can't be had, which a launch finds out
-	Reserved   map[Offered]int       // how many machines of an offering there may be, of those that are limited; NodePools are told how many are left
-	Controller *Controller           // nil: nobody sees to the nodes
-	// Controllers make and delete pods in addition to Workloads; nil: there are none.
+	Types      []*model.InstanceType // instance types that the cloud offers to every NodePool
+	Short      map[Offered]bool      // offerings without capacity, which only a launch reveals
+	Reserved   map[Offered]int       // maximum number of machines of limited offerings; NodePools see the remaining number
+	Controller *Controller           // nil: nodes are not managed
+	// Controllers create and delete pods in addition to Workloads; nil: none.
 	Controllers Controllers
-	// TypesOf returns what the cloud sells to a NodePool; nil: Types.
+	// TypesOf returns the instance types that the cloud offers to a NodePool; nil: Types.
 	TypesOf func(pool string) []*model.InstanceType
 
 	Faults  Faults
-	Observe func(Event) // nil: nobody looks
-	// Notices returns the annotations of a NodeClaim whose machine the cloud says it will take away; zero at: it does not
-	// say when. Nil: the cloud says nothing.
+	Observe func(Event) // nil: events are dropped
+	// Notices returns the annotations of a NodeClaim for whose machine the cloud announces an interruption; zero at: the time is
+	// not announced. Nil: no notices.
 	Notices func(kind string, seen, at time.Time) map[string]string
-	// Boot is how long a machine takes to join, Readiness how long its node then takes to be Ready.
+	// Boot is the time until the node of a machine registers, Readiness the time from then until it is Ready.
 	Boot, Readiness time.Duration
-	// Delays returns Boot and Readiness of the machine of one NodeClaim; nil: they are all alike.
+	// Delays returns Boot and Readiness of the machine of a NodeClaim; nil: the same for all.
 	Delays func(*model.Claim) (boot, readiness time.Duration)
-	// Identify returns the uid of a NodeClaim that is created, and the provider ID and the node's name of the machine launched for it; empty: new
-	// ones. Nil: all are new.
+	// Identify returns the UID of a NodeClaim that is created, and the provider ID and node name of the machine launched for it;
+	// empty: new values. Nil: all are new.
 	Identify func(claim string) (uid, providerID, node string)
-	// Prefers returns the node that kube-scheduler chooses for a pod if the pod fits on it; empty: its score decides. Nil: it always does.
+	// Prefers returns the node that kube-scheduler selects for a pod if the pod fits on it; empty: selected by score. Nil: always
+	// by score.
 	Prefers func(*model.Pod) (node string)
-	// DaemonLag is how long the DaemonSet controller takes to make a pod for a node.
+	// DaemonLag is the delay with which the DaemonSet controller creates a pod for a node.
 	DaemonLag time.Duration
-	// Packs has kube-scheduler fill nodes one after the other, and not evenly.
+	// Packs makes kube-scheduler fill nodes one after the other instead of evenly.
 	Packs bool
-	// Patience is how long a NodeClaim that is not initialized is waited for before it counts as stuck.
+	// Patience is the time after which a NodeClaim that is not initialized counts as stuck.
 	Patience time.Duration
 
-	// Asked is how often the cloud was asked for a machine.
+	// Asked is the number of launch requests to the cloud.
 	Asked int
-	// Serial is the last number that a pod or a machine was given.
+	// Serial is the last number assigned to a pod or a machine.
 	Serial int
 
 	version   uint64
@@ -101,7 +101,7 @@ func New(now time.Time) *Cluster {
 		daemons: daemonController{due: map[string]daemonDue{}, changed: map[string]bool{}}, refusals: refusals{of: map[*model.Class]map[string]uint64{}}}
 }
 
-// MicroPerHour returns what the machines that run cost.
+// MicroPerHour returns the cost of all running machines, in micro-dollars per hour.
 func (c *Cluster) MicroPerHour() (micro int64) {
 	for _, m := range c.Machines {
 		if !m.Gone {
@@ -111,7 +111,7 @@ func (c *Cluster) MicroPerHour() (micro int64) {
 	return micro
 }
 
-// ClaimOf returns the NodeClaim that a machine was bought for, nil if it is gone.
+// ClaimOf returns the NodeClaim of a machine, nil if it is gone.
 func (c *Cluster) ClaimOf(m *Machine) *model.Claim {
 	if x := c.Claims[m.ClaimName]; x != nil && x.UID == m.ClaimUID {
 		return x
@@ -119,7 +119,7 @@ func (c *Cluster) ClaimOf(m *Machine) *model.Claim {
 	return nil
 }
 
-// Pool returns a NodePool, nil if there is none of that name.
+// Pool returns a NodePool by name, nil if there is none.
 func (c *Cluster) Pool(name string) *model.NodePool {
 	for _, p := range c.NodePools {
 		if p.Name == name {
@@ -129,26 +129,26 @@ func (c *Cluster) Pool(name string) *model.NodePool {
 	return nil
 }
 
-// PodsOn returns the pods that are bound to a node, by name.
+// PodsOn returns the pods that are bound to a node, sorted by name.
 func (c *Cluster) PodsOn(node string) []*model.Pod { return byKey(c.on[node]) }
 
-// PodCount returns how many pods are bound to a node.
+// PodCount returns the number of pods that are bound to a node.
 func (c *Cluster) PodCount(node string) int { return len(c.on[node]) }
 
 func byKey(pods map[string]*model.Pod) []*model.Pod {
 	return slices.SortedFunc(maps.Values(pods), model.ComparePodKeys)
 }
 
-// Machine is an instance of the cloud.
+// Machine is a cloud instance.
 type Machine struct {
 	ID, ClaimUID, ClaimName, Pool string
 
 	Type     *model.InstanceType
-	Offering *model.Offering // of Type
+	Offering *model.Offering // an offering of Type
 	Launched time.Time
 	Gone     bool
-	Node     string    // empty: it has not joined yet
-	Doomed   time.Time // when the cloud takes it away; zero: it does not
+	Node     string    // empty: its node has not registered yet
+	Doomed   time.Time // when the cloud terminates it; zero: never
 
 	name  string        // of the node that it will be
 	boot  time.Duration // until it joins; negative: never
@@ -157,72 +157,72 @@ type Machine struct {
 	started bool // its node's startup taints have been removed
 }
 
-// MicroPerHour returns what a machine costs.
+// MicroPerHour returns the price of a machine, in micro-dollars per hour.
 func (m *Machine) MicroPerHour() int64 { return m.Offering.PriceMicro }
 
-// Offered names an offering of the cloud.
+// Offered identifies an offering of the cloud.
 type Offered struct{ Type, Zone, CapacityType string }
 
 // Driver is a CSI driver, whose agent runs on every node.
 type Driver struct {
 	Name  string
-	Label string        // what its agent gives a node when it is registered there, with the node's zone as value
-	After time.Duration // how long that takes once the node is Ready for the first time
+	Label string        // label that its agent adds to a node when the driver is registered there, with the node's zone as value
+	After time.Duration // delay of the label after the node is Ready for the first time
 }
 
-// Workload wants so many pods alike, as a ReplicaSet does.
+// Workload creates a number of equal pods, as a ReplicaSet does.
 type Workload struct {
 	Name     string
-	Class    *model.Class // its alone
+	Class    *model.Class // used by this workload only
 	Want     int
-	Stateful bool   // its pods' names come again
-	Bare     bool   // its pods have no controller that anybody could see
-	Hold     string // their karpenter.sh/do-not-disrupt
+	Stateful bool   // its pods keep their names
+	Bare     bool   // its pods have no visible controller
+	Hold     string // value of karpenter.sh/do-not-disrupt of its pods
 	Grace    time.Duration
-	Resized  *model.Class   // what its pods become resizeAfter they were bound, by a resize in place; nil: they stay as they were created
-	Gang     model.Gang     // of its pods
-	Consumes model.Consumed // the ProvisioningRequest whose capacity its pods are for
+	Resized  *model.Class   // class of its pods after an in-place resize, resizeAfter after they were bound; nil: no resize
+	Gang     model.Gang     // gang of its pods
+	Consumes model.Consumed // the ProvisioningRequest whose capacity its pods use
 
 	Guarded    bool // by a PodDisruptionBudget
-	MinHealthy int  // of that
+	MinHealthy int  // minAvailable of that budget
 
-	// Order says which pods are deleted first when there are too many; nil: those that run nowhere, then those with the least deletion cost.
+	// Order defines which pods are deleted first on a scale-down; nil: pods that are not running, then pods with the lowest
+	// deletion cost.
 	Order func(a, b *model.Pod) int
 
 	told   int // what the ReplicaSet was last said to want
 	budget *model.PDB
 }
 
-// UID returns the uid of a workload's ReplicaSet.
+// UID returns the UID of a workload's ReplicaSet.
 func (l *Workload) UID() string { return "uid-" + l.Name }
 
-// Controllers make, replace and delete pods, as kube-controller-manager does. They are more than Workloads can describe: for example, the
-// workloads of a recording.
+// Controllers create, replace and delete pods, as kube-controller-manager does. They can do more than Workloads describe: for
+// example, the workloads of a recording.
 type Controllers interface {
-	// Act is called in each round. It looks at what has changed since the last one.
+	// Act is called in each round. It handles the changes since its last call.
 	Act()
-	// UpdateBudgets writes what has changed in the status of PodDisruptionBudgets, when pods are bound too.
+	// UpdateBudgets updates the status of PodDisruptionBudgets. It is also called when pods are bound.
 	UpdateBudgets()
-	// Next returns when they do something though nothing changes; zero: never.
+	// Next returns when they act even without changes; zero: never.
 	Next() time.Time
-	// PodChanged is told of each change of a pod before it is made; old nil: it is created, new nil: it is gone.
+	// PodChanged is called before each change of a pod; old is nil if the pod is created, new is nil if it is gone.
 	PodChanged(old, new *model.Pod)
-	// MayEvict reports whether PodDisruptionBudgets let a pod be evicted now.
+	// MayEvict reports whether PodDisruptionBudgets allow the eviction of a pod now.
 	MayEvict(*model.Pod) bool
-	// List hands a controller that begins anew what it would list of ReplicaSets, PodDisruptionBudgets and namespaces.
+	// List adds the ReplicaSets, PodDisruptionBudgets and namespaces to the state of a controller that restarts.
 	List(*state.State)
 }
 
-// Controller is a process that sees the cluster through watches, has its Decider decide, and makes calls.
+// Controller is a process that watches the cluster, calls its Decider, and makes calls.
 type Controller struct {
 	State *state.State
-	Next  time.Time // when to decide again though nothing happens; zero: no need
-	// SlotsOf returns what a NodeClaim is remembered to be for that the API server refused; nil: it is not remembered.
+	Next  time.Time // when to decide again without changes; zero: not needed
+	// SlotsOf returns the remembered slots of a NodeClaim that the API server refused; nil: none are remembered.
 	SlotsOf func(plan.CreateClaim) []model.Slot
-	// Batch is how long Play has it wait for more changes before it decides. The zero value: it decides on each at once.
+	// Batch is the batch window that Play applies before a decision. The zero value: decide on each change at once.
 	Batch Batch
-	// DecidesAt returns when Play has it decide on what it first saw, or was to look at, at from, and would decide on at due: from or later.
-	// Nil: at due.
+	// DecidesAt returns when Play makes a decision that became necessary at from and is due at due: from or later. Nil: at due.
 	DecidesAt func(from, due time.Time) time.Time
 
 	cluster *Cluster
@@ -239,11 +239,12 @@ type Controller struct {
 	batch   batch
 }
 
-// Batch is how long a controller waits for more changes before it decides.
+// Batch is a batch window: how long a controller waits for more changes before it decides.
 type Batch struct {
-	Idle time.Duration // after the last change
-	Most time.Duration // after the first one that was not decided on
-	// Calm is how far apart decisions are while nothing asks for one (Controller.isCalm): pods come and go on nodes that stay. 0: they are as others.
+	Idle time.Duration // time since the last change
+	Most time.Duration // time since the first change without a decision
+	// Calm is the interval between decisions while no change requires one (Controller.isCalm), for example if pods only start and
+	// end on existing nodes. 0: as for other changes.
 	Calm time.Duration
 }
 
@@ -258,12 +259,12 @@ type batch struct {
 	due   time.Time // when to decide on them; zero: there are none
 }
 
-// Decider decides what is done about nodes.
+// Decider decides which actions to take on nodes.
 type Decider interface {
-	// Decide returns what to do at an instant and when to decide again though nothing happens; zero: no need. Without solve it
-	// does not look at demand.
+	// Decide returns the actions at an instant, and when to decide again without changes; zero: not needed. If solve is false, it
+	// ignores demand.
 	Decide(now time.Time, s *model.Snapshot, solve bool) (actions []plan.Action, next time.Time)
-	// Restart begins anew, with what is kept outside of a process that ends. table numbers the cluster's resources.
+	// Restart resets the Decider, except for state that is stored outside of a process. table contains the cluster's resources.
 	Restart(table *state.ResourceTable)
 }
 
@@ -289,7 +290,7 @@ type call struct {
 	try    int
 }
 
-// At has something happen at an instant.
+// At schedules a function call at an instant.
 func (c *Cluster) At(at time.Time, do func()) { c.due.add(at, do) }
 
 // daemonController is what the DaemonSet controller knows.

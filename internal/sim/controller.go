@@ -23,17 +23,17 @@ const (
 	callLimit   = time.Minute
 )
 
-// ErrUnknown is a call's error after which nobody knows whether it had an effect.
+// ErrUnknown is the error of a call that may or may not have had an effect.
 var ErrUnknown = errors.New("connection reset")
 
-// Control has a Decider see to the cluster's nodes.
+// Control starts a Controller with a Decider for the cluster's nodes.
 func (c *Cluster) Control(d Decider) *Controller {
 	c.Controller = &Controller{cluster: c, decider: d}
 	c.Controller.Restart()
 	return c.Controller
 }
 
-// Restart begins with a list of everything.
+// Restart restarts the controller, which lists all objects.
 func (x *Controller) Restart() {
 	c, s := x.cluster, state.New()
 	x.State, x.Next, x.watch, x.calls, x.listed, x.decided, x.batch = s, time.Time{}, [streams][]state.Change{}, nil, time.Time{}, time.Time{}, batch{}
@@ -100,7 +100,7 @@ func (x *Controller) tick(onlyNews bool) {
 	x.decide()
 }
 
-// IsQuiet reports whether nothing happens any more but by the clock.
+// IsQuiet reports whether only timers can cause further events.
 func (x *Controller) IsQuiet() bool {
 	return len(x.calls) == 0 && !x.acted && !slices.ContainsFunc(x.watch[:], func(ch []state.Change) bool { return len(ch) > 0 })
 }
@@ -173,7 +173,7 @@ func (x *Controller) list() {
 	x.State.SetInstances(c.instances(), c.Now)
 }
 
-// See takes in what the watches have, and decides nothing.
+// See processes the watch events, without a decision.
 func (x *Controller) See() {
 	x.deliver()
 	x.expire()
@@ -334,7 +334,7 @@ func (x *Controller) launch(a plan.LaunchClaim) (uint64, error) {
 		Conditions: map[string]model.Condition{lifecycle.Launched: {Status: "True", Reason: lifecycle.Launched}}})
 }
 
-// Fail notes that an action's call failed, and that it may be tried again at an instant. definitely: it had no effect.
+// Fail records that the call of an action failed, and when it may be retried. definitely: the call had no effect.
 func Fail(st *state.State, action plan.Action, again time.Time, definitely bool) {
 	st.InFlight.RecordFailure(action.Key(), func(int) time.Time { return again })
 	switch a := action.(type) {

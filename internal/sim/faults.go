@@ -12,39 +12,39 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Luck draws numbers. All that is left to chance in a Cluster is drawn here.
+// Luck draws numbers: all random choices of a Cluster.
 type Luck interface {
-	// Draw returns a number from 0 to n-1; what says for people what it is for.
+	// Draw returns a number from 0 to n-1. what describes its use, for readers.
 	Draw(what string, n int) int
 }
 
-// Faults says what goes wrong. The zero value: nothing.
+// Faults configures the faults that happen. The zero value: none.
 type Faults struct {
 	Luck      Luck
-	Odds      map[Fault]int // in percent, each time that it may happen
-	Adversary Adversary     // nil: there is none
+	Odds      map[Fault]int // percentage per opportunity
+	Adversary Adversary     // nil: none
 }
 
 // Adversary works against some launches. See package sim/adversary.
 type Adversary interface {
-	Act(*Cluster) // in each round
+	Act(*Cluster) // called in each round
 	RefusesClaim(plan.CreateClaim) bool
 	ClaimMade(*Cluster, plan.CreateClaim)
 	KeepsFromJoining(*model.Claim) bool
 	KeepsDriverOut(*Machine) bool // no CSI driver ever runs on its node
-	RefusesPod(*model.Pod) bool   // as kube-scheduler, and admission, do
+	RefusesPod(*model.Pod) bool   // as kube-scheduler and admission do
 }
 
 func (f *Faults) refusesPod(p *model.Pod) bool {
 	return f.Adversary != nil && f.Adversary.RefusesPod(p)
 }
 
-// Fault is something that goes wrong now and then.
+// Fault is a fault that happens at random.
 type Fault string
 
-// What may go wrong.
+// The faults.
 const (
-	// What people and clouds do, each tick.
+	// Actions of users and clouds, per tick.
 	Scaled             Fault = "scale"
 	PodDeleted         Fault = "a pod is deleted"
 	ClaimDeleted       Fault = "a claim is deleted"
@@ -55,7 +55,7 @@ const (
 	KubeletDies        Fault = "a kubelet dies"
 	Crash              Fault = "crash" // of the controller
 
-	// The cluster's own doing.
+	// Delays of the cluster.
 	PodsOneByOne    Fault = "pods are made one by one"
 	SchedulerIsSlow Fault = "scheduler is slow"
 	SchedulerLags   Fault = "scheduler hears of a change late"
@@ -76,9 +76,9 @@ const (
 	CallFails         Fault = "call fails"
 	AnswerLost        Fault = "answer lost"
 	LaunchAnswerLost  Fault = "answer of the launch lost"
-	RebootNotCalled   Fault = "a reboot is noted, and the cloud is not asked" // the controller dies in between, or the call is lost
+	RebootNotCalled   Fault = "a reboot is noted, and the cloud is not asked" // a reboot is recorded without a call to the cloud, because the controller crashes in between or the call is lost
 
-	// What the controller sees and does.
+	// Observations and actions of the controller.
 	WatchLags        Fault = "watch lags"
 	ListFails        Fault = "list fails"
 	NotListedYet     Fault = "not listed yet"
@@ -87,7 +87,7 @@ const (
 	NotStored        Fault = "what is learned is not stored"
 )
 
-// Usual returns the odds of all that may go wrong, but for a kubelet's death, which nothing mends.
+// Usual returns the odds of all faults, except the failure of a kubelet, from which nothing recovers.
 func Usual() map[Fault]int {
 	return map[Fault]int{
 		Scaled: 20, PodDeleted: 10, ClaimDeleted: 3, NodeDeleted: 3, NodeTakenAway: 2, MachineInterrupted: 3, MachineDies: 3, Crash: 4,
@@ -97,14 +97,14 @@ func Usual() map[Fault]int {
 	}
 }
 
-// Only returns the usual odds of some faults alone.
+// Only returns the usual odds of the given faults only.
 func Only(faults ...Fault) map[Fault]int {
 	odds := Usual()
 	maps.DeleteFunc(odds, func(f Fault, _ int) bool { return !slices.Contains(faults, f) })
 	return odds
 }
 
-// Happens reports whether something goes wrong this time.
+// Happens reports whether a fault happens this time.
 func (f *Faults) Happens(what Fault) bool {
 	return f.Odds[what] > 0 && f.Luck.Draw(string(what), 100) >= 100-f.Odds[what]
 }

@@ -102,14 +102,14 @@ func (c *Cluster) setReady(n *model.Node, ready bool) {
 	c.SetNode(&m)
 }
 
-// SetReady makes the kubelet of a node report that the node is Ready, or that it is not.
+// SetReady makes the kubelet of a node report whether the node is Ready.
 func (c *Cluster) SetReady(node string, ready bool) {
 	if n := c.Nodes[node]; n != nil && n.Ready != ready {
 		c.setReady(n, ready)
 	}
 }
 
-// SetCondition makes a node report a condition.
+// SetCondition makes a node report a condition with a status.
 func (c *Cluster) SetCondition(node, condition, status string) {
 	n := c.Nodes[node]
 	if n == nil || n.Conditions[condition].Status == status {
@@ -219,7 +219,7 @@ func (c *Cluster) startPod(p *model.Pod) {
 	})
 }
 
-// RunsPods reports whether a pod has run on a node that is there.
+// RunsPods reports whether any pod has run on an existing node.
 func (c *Cluster) RunsPods(node string) bool {
 	for _, p := range c.on[node] {
 		if !p.Starting {

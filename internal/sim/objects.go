@@ -56,13 +56,13 @@ func (c *Cluster) setBusy(object string, is bool) {
 	}
 }
 
-// SetPool creates a NodePool or changes it. It is seen at once.
+// SetPool creates or updates a NodePool. The controller sees it at once.
 func (c *Cluster) SetPool(p *model.NodePool) {
 	c.NodePools = replaceOrAdd(c.NodePools, p, func(o *model.NodePool) bool { return o.Name == p.Name })
 	c.showNow(func(s *state.State) { s.Pools.SetPool(p) })
 }
 
-// DropPool deletes a NodePool. It is seen at once.
+// DropPool deletes a NodePool. The controller sees it at once.
 func (c *Cluster) DropPool(name string) {
 	for i, p := range c.NodePools {
 		if p.Name == name {
@@ -73,14 +73,15 @@ func (c *Cluster) DropPool(name string) {
 	c.showNow(func(s *state.State) { s.Pools.DeletePool(name) })
 }
 
-// SetBuffer creates a CapacityBuffer or changes it. It is seen at once.
+// SetBuffer creates or updates a CapacityBuffer. The controller sees it at once.
 func (c *Cluster) SetBuffer(b *model.Buffer) {
 	c.Buffers = replaceOrAdd(c.Buffers, b, func(o *model.Buffer) bool { return o.Key() == b.Key() })
 	c.version++
 	c.showNow(func(s *state.State) { s.SetBuffer(b, c.version) })
 }
 
-// SetRequest creates a ProvisioningRequest or changes it. It is seen at once. Once it is over, its pods are a gang without a minimum.
+// SetRequest creates or updates a ProvisioningRequest. The controller sees it at once. After the request has ended, its pods are a
+// gang without a minimum.
 func (c *Cluster) SetRequest(r *model.ProvisioningRequest) {
 	c.Requests = replaceOrAdd(c.Requests, r, func(o *model.ProvisioningRequest) bool { return o.Key() == r.Key() })
 	c.version++
@@ -124,34 +125,34 @@ func (c *Cluster) updateRequest(a plan.UpdateRequest) error {
 	return nil
 }
 
-// SetLimit puts a limit over all NodePools. It is seen at once.
+// SetLimit sets a limit across all NodePools. The controller sees it at once.
 func (c *Cluster) SetLimit(l *model.CapacityLimit) {
 	c.Limit = l
 	c.showNow(func(s *state.State) { s.SetLimit(l) })
 }
 
-// SetNamespace makes a namespace known, with its labels. It is seen at once.
+// SetNamespace adds a namespace with its labels. The controller sees it at once.
 func (c *Cluster) SetNamespace(name string, labels model.Labels) {
 	c.showNow(func(s *state.State) { s.SetNamespace(name, labels, time.Time{}) })
 }
 
-// ShowDaemon has the controller see a DaemonSet that was added to Daemons, or changed there.
+// ShowDaemon shows the controller a DaemonSet that was added to or changed in Daemons.
 func (c *Cluster) ShowDaemon(d *model.Daemon) {
 	c.showNow(func(s *state.State) { s.SetDaemon(d) })
 }
 
-// HideDaemon has the controller see that a DaemonSet, by namespace/name, is gone.
+// HideDaemon shows the controller that a DaemonSet, by namespace/name, is gone.
 func (c *Cluster) HideDaemon(key string) {
 	c.showNow(func(s *state.State) { s.DeleteDaemon(key) })
 }
 
-// SetReplicas has a ReplicaSet, by its uid, want so many pods.
+// SetReplicas sets the number of replicas of a ReplicaSet, by its UID.
 func (c *Cluster) SetReplicas(uid string, want int) {
 	c.version++
 	c.show(watchReplicas, func(s *state.State) { s.SetReplicas(uid, want) })
 }
 
-// SetPDB creates a PodDisruptionBudget or writes its status.
+// SetPDB creates a PodDisruptionBudget or updates its status.
 func (c *Cluster) SetPDB(b *model.PDB) {
 	c.version++
 	c.show(watchBudgets, func(s *state.State) { s.SetPDB(b) })
@@ -163,7 +164,7 @@ func (c *Cluster) DropPDB(key string) {
 	c.show(watchBudgets, func(s *state.State) { s.DeletePDB(key) })
 }
 
-// SetPod creates a pod or changes it.
+// SetPod creates or updates a pod.
 func (c *Cluster) SetPod(p *model.Pod) {
 	c.version++
 	c.index(c.Pods[p.Key()], p)
@@ -228,7 +229,7 @@ func put[K comparable](m map[K]map[string]*model.Pod, k K, p *model.Pod) {
 	m[k][p.Key()] = p
 }
 
-// DeletePod deletes a pod: at once if no kubelet runs it, else after its grace period.
+// DeletePod deletes a pod: at once if no kubelet runs it, otherwise after its grace period.
 func (c *Cluster) DeletePod(p *model.Pod, grace time.Duration) {
 	if p.Node == "" {
 		c.dropPod(p)
@@ -253,7 +254,7 @@ func (c *Cluster) indexNode(name string, n *model.Node) {
 	}
 }
 
-// SetNode creates a node or changes it.
+// SetNode creates or updates a node.
 func (c *Cluster) SetNode(n *model.Node) {
 	c.version++
 	v := c.version
@@ -279,7 +280,7 @@ func (c *Cluster) removeStartupTaints(m *Machine) {
 	}
 }
 
-// DropNode takes a node away whatever its finalizers, and its pods with it.
+// DropNode removes a node regardless of its finalizers, and its pods.
 func (c *Cluster) DropNode(name string) {
 	c.version++
 	c.indexNode(name, nil)
@@ -293,7 +294,7 @@ func (c *Cluster) DropNode(name string) {
 	}
 }
 
-// DeleteNode deletes a node, which goes when it has no finalizer.
+// DeleteNode deletes a node. It is removed once it has no finalizer.
 func (c *Cluster) DeleteNode(n *model.Node) {
 	if !n.HasFinalizer {
 		c.DropNode(n.Name)
@@ -306,7 +307,7 @@ func (c *Cluster) DeleteNode(n *model.Node) {
 	}
 }
 
-// SetClaim creates a NodeClaim or changes it.
+// SetClaim creates or updates a NodeClaim.
 func (c *Cluster) SetClaim(x *model.Claim) {
 	c.version++
 	v := c.version
@@ -384,7 +385,7 @@ func (c *Cluster) dropClaim(x *model.Claim) {
 	}
 }
 
-// DeleteClaim deletes a NodeClaim, which goes when it has no finalizer.
+// DeleteClaim deletes a NodeClaim. It is removed once it has no finalizer.
 func (c *Cluster) DeleteClaim(x *model.Claim) {
 	if !x.HasFinalizer {
 		c.dropClaim(x)
@@ -397,7 +398,7 @@ func (c *Cluster) DeleteClaim(x *model.Claim) {
 	}
 }
 
-// Edited returns labels or annotations with a change made to them.
+// Edited returns a copy of labels or annotations with a change applied.
 func Edited(have model.Labels, change map[string]string) model.Labels {
 	out := model.Labels{}
 	maps.Copy(out, have)

@@ -10,27 +10,27 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Event is something that happened. Which of its fields are set goes by its kind.
+// Event is something that happened. Its kind defines which of its fields are set.
 type Event struct {
 	At      time.Time
 	Kind    Kind
 	Action  plan.Action // Decided, Begun
 	Pod     *model.Pod  // Preempted
 	Machine *Machine    // Launched, Ended, Rebooted
-	Object  string      // the name of what it happened to
-	Text    string      // more of it, for people
+	Object  string      // name of the object
+	Text    string      // details, for readers
 }
 
-// Kind is what happened.
+// Kind is a kind of Event.
 type Kind string
 
-// What is told to Cluster.Observe.
+// The kinds of events that Cluster.Observe receives.
 const (
-	Decided    Kind = "decided"       // the controller wants an action done
-	Begun      Kind = "begun"         // an action is about to have its effect; it may have been tried in vain before
+	Decided    Kind = "decided"       // the controller decided on an action
+	Begun      Kind = "begun"         // an action is about to take effect; earlier attempts may have failed
 	Created    Kind = "claim created" //
-	Refused    Kind = "claim refused" // by the API server
-	Released   Kind = "claim let go"  // its finalizer is removed
+	Refused    Kind = "claim refused" // refused by the API server
+	Released   Kind = "claim let go"  // its finalizer was removed
 	Launched   Kind = "machine bought"
 	NoCapacity Kind = "no capacity for claim"
 	Ended      Kind = "machine ended"
@@ -38,13 +38,13 @@ const (
 	Rebooted   Kind = "machine rebooted"
 	Ready      Kind = "node readiness"
 	Changed    Kind = "node changed"
-	Preempted  Kind = "pod preempted" // by kube-scheduler
-	Mishap     Kind = "mishap"        // something that Faults brought about
-	Violated   Kind = "violated"      // what must never happen, whatever goes wrong
+	Preempted  Kind = "pod preempted" // preempted by kube-scheduler
+	Mishap     Kind = "mishap"        // a fault of Faults
+	Violated   Kind = "violated"      // an invariant was violated, which no fault excuses
 	Overfilled Kind = "node overfilled"
 )
 
-// Tell tells Observe of something that happens now.
+// Tell passes an event that happens now to Observe.
 func (c *Cluster) Tell(e Event) {
 	if c.Observe != nil {
 		e.At = c.Now

@@ -11,8 +11,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Settle lets time pass without faults until nothing is left to happen, and reports whether that came to an end within so
-// many ticks.
+// Settle advances time without faults until no events are left, and reports whether this took at most the given number of ticks.
 func (c *Cluster) Settle(ticks int) bool {
 	c.Faults.Odds = nil
 	calm := 0
@@ -35,8 +34,8 @@ func (c *Cluster) Settle(ticks int) bool {
 	return false
 }
 
-// Run lets so much time pass, in steps of up to ten seconds while nothing happens, and returns what the machines cost in
-// it, in micro-dollars.
+// Run advances time by d, in steps of up to ten seconds while nothing happens, and returns the cost of the machines during this
+// time, in micro-dollars.
 func (c *Cluster) Run(d time.Duration) (micro float64) {
 	for end := c.Now.Add(d); c.Now.Before(end); {
 		c.Tick()
@@ -66,9 +65,9 @@ func (c *Cluster) Rest() error {
 	return nil
 }
 
-// Play lets time pass until an instant, from one event to the next. The controller decides when it is due (Controller.dueAt): all that is decided
-// at an instant is done at it. passes, unless nil, is told of each span in which nothing happens, before it does; Play ends when it returns false.
-// Play may go on after an error.
+// Play advances time until an instant, from one event to the next. The controller decides when it is due (Controller.dueAt), and
+// all actions decided at an instant are carried out at that instant. If passes is not nil, it is called before each span without
+// events; Play ends if it returns false. Play can be called again after an error.
 func (c *Cluster) Play(until time.Time, passes func(time.Duration) bool) error {
 	x := c.Controller
 	for c.Now.Before(until) {
@@ -123,11 +122,11 @@ func (c *Cluster) isStill() bool {
 	return next.IsZero() || next.Sub(c.Now) > time.Minute
 }
 
-// MayPend reports whether nobody need find a node for a pod.
+// MayPend reports whether a pod may stay without a node.
 func (c *Cluster) MayPend(p *model.Pod) bool { return model.CutoffOf(c.NodePools).IsExpendable(p) }
 
-// Tick is one round of everybody at the instant Now: the rest of the cluster, then the controller takes in what it is
-// shown, finishes calls, decides, and begins new ones.
+// Tick runs one round at the instant Now: first the rest of the cluster, then the controller processes watch events, finishes
+// calls, decides, and begins new calls.
 func (c *Cluster) Tick() { c.tick(false) }
 
 func (c *Cluster) tick(onlyNews bool) {
@@ -137,8 +136,7 @@ func (c *Cluster) tick(onlyNews bool) {
 	}
 }
 
-// Happen is one round of everybody but the controller: what goes wrong does, what is due happens, and workloads and
-// kube-scheduler look at what there is.
+// Happen runs one round without the controller: faults and due events happen, then workloads and kube-scheduler act.
 func (c *Cluster) Happen() {
 	c.mischief()
 	if c.Faults.Adversary != nil {
@@ -158,7 +156,7 @@ func (c *Cluster) Happen() {
 	}
 }
 
-// NextEvent returns when the next thing is due that is certain already; zero: nothing is.
+// NextEvent returns the time of the next event that is already certain; zero: none.
 func (c *Cluster) NextEvent() time.Time {
 	next := c.due.next()
 	if c.Controllers != nil {

@@ -121,7 +121,7 @@ func (c *Cluster) runDaemon(d *model.Daemon, n *model.Node) {
 		Created: c.Now, Node: n.Name, Bound: c.Now, Owner: model.Owner{Kind: "DaemonSet", Name: d.Name, UID: d.UID}})
 }
 
-// StandsOn reports whether the DaemonSet controller makes a pod of a DaemonSet for a node as it is now.
+// StandsOn reports whether the DaemonSet controller creates a pod of a DaemonSet for a node in its current state.
 func (c *Cluster) StandsOn(d *model.Daemon, n *model.Node) bool {
 	return n.Deleting.IsZero() && model.Untolerated(taintsOf(n), slices.Concat(d.Class.Tolerations, daemonTolerations)) == nil && d.Class.AllowsStanding(n.Labels, n.Name)
 }

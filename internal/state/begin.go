@@ -10,8 +10,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Begin records that an action is about to be done: it is in flight until its effect is seen, until at the latest, and
-// what it will change is shown as changed where the next decision would else decide it again.
+// Begin records that an action is about to be carried out. The action is in flight until its effect is observed, and until the
+// deadline at the latest. If the next decision would otherwise repeat it, the Snapshot shows its changes as made.
 func (s *State) Begin(action plan.Action, now, until time.Time) {
 	s.InFlight.BeginAction(action.Key(), objectOf(action), until)
 	s.InFlight.compareWithRecent(action, now)

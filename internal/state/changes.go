@@ -3,9 +3,8 @@
 
 package state
 
-// ChangeCounts counts the changes of each kind since the start, so that a reader can tell whether anything it depends
-// on is new.
+// ChangeCounts counts the changes of each kind since the start, so that a reader can detect changes of what it depends on.
 type ChangeCounts struct {
 	Supply  uint64 // nodes, claims, pools, offerings, DaemonSets changed
-	Release uint64 // pods left a node or ended, so that capacity may have become free
+	Release uint64 // pods left a node or completed, so capacity may be free
 }

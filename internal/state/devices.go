@@ -9,13 +9,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// DeviceSource says which devices of dynamic resource allocation a node to come of an instance type, in a pool, is expected to publish, as
-// amounts of resources; nil: none are known.
+// DeviceSource returns the devices of dynamic resource allocation that a new node of an instance type in a pool is expected to
+// publish, as amounts of resources. Nil: none are known.
 type DeviceSource interface {
 	OfType(pool string, t *model.InstanceType) model.Resources
 }
 
-// SetDevices has instance types get the devices of a source. It is called again when the source may say something else.
+// SetDevices sets the source of the devices of instance types. It is called again if the results of the source may have changed.
 func (t *Pools) SetDevices(s DeviceSource) {
 	t.devices = s
 	t.applyOverlays()

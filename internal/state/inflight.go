@@ -13,13 +13,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// InFlight are the actions that were begun and whose effect the watch has not shown yet. As long as an action is in
-// flight, the Snapshot says so and decide does not repeat it; one that failed stays in flight until it may be tried
-// again. Actions go by their key (plan.Action).
+// InFlight contains the actions that were begun and whose effect the watch has not shown yet. While an action is in flight, the
+// Snapshot reports it and decide does not repeat it. A failed action stays in flight until it may be retried. Actions are
+// identified by their key (plan.Action).
 //
-// One that succeeds and is soon begun again just as it was has been undone: by another writer, or by an admission policy
-// that changes what is written. It is repeated ever more rarely, so that two writers who disagree do not keep the API server busy.
-// Nor do two changes that undo each other, where what one of them wrote elsewhere is undone.
+// If an action succeeds and is begun again unchanged soon after, its effect was undone by another writer or by an admission policy.
+// It is repeated with increasing delay, so that two conflicting writers do not overload the API server. The same applies to two
+// changes that undo each other if what one of them wrote to another object is undone.
 type InFlight struct {
 	actions  map[model.ActionKey]*action
 	versions map[Object]uint64             // resource version last seen
@@ -67,21 +67,21 @@ func (c *change) pause() time.Duration {
 	return model.Backoff(undoneRetry, c.undone-freeRepeats-1, longestUndone)
 }
 
-// Object names an object whose resource version shows the effect of an action. The empty one names none.
+// Object identifies an object whose resource version shows the effect of an action. The empty Object identifies none.
 type Object string
 
-// ClaimObject names a NodeClaim.
+// ClaimObject returns the Object of a NodeClaim.
 func ClaimObject(name string) Object { return Object("claim/" + name) }
 
-// NodeObject names a node.
+// NodeObject returns the Object of a node.
 func NodeObject(name string) Object { return Object("node/" + name) }
 
 func newInFlight() *InFlight {
 	return &InFlight{actions: map[model.ActionKey]*action{}, versions: map[Object]uint64{}, recent: map[model.ActionKey][]*change{}}
 }
 
-// BeginAction records that an action is about to be done, object being the one that will show its effect; at until it
-// is forgotten though nothing was heard.
+// BeginAction records that an action is about to be carried out. object is the object that will show its effect. Without further
+// calls, the action is forgotten at until.
 func (f *InFlight) BeginAction(key model.ActionKey, object Object, until time.Time) {
 	a := f.actions[key]
 	if a == nil {
@@ -131,9 +131,8 @@ func withoutValues(change map[string]string) map[string]string {
 	return out
 }
 
-// RecordAnswer records that an action has succeeded now: the version of the object that shows its effect, 0 where there is
-// nothing to wait for but the object's own change or disappearance, which ends the action by itself, or until at the
-// latest.
+// RecordAnswer records that an action has succeeded now. version is the version of the object that shows its effect. If it is 0,
+// the action ends when its object changes or disappears. In any case it ends at until.
 func (f *InFlight) RecordAnswer(key model.ActionKey, version uint64, now, until time.Time) {
 	a := f.actions[key]
 	if a == nil {
@@ -162,16 +161,16 @@ func (f *InFlight) remember(key model.ActionKey, c *change) {
 	f.recent[key] = list
 }
 
-// AwaitChange keeps an action in flight until its object changes, or until that instant: for an action that somebody else
-// may do.
+// AwaitChange keeps an action in flight until its object changes, but not beyond until. It is used for actions that another process
+// may carry out.
 func (f *InFlight) AwaitChange(key model.ActionKey, until time.Time) {
 	if a := f.actions[key]; a != nil {
 		a.answered, a.version, a.until = true, f.versions[a.object]+1, until
 	}
 }
 
-// RecordFailure records that an action failed, and keeps it in flight until the instant that retry says, which is told
-// how often it has failed in a row. It returns how often that is.
+// RecordFailure records that an action failed, and keeps it in flight until the time that retry returns. retry receives the number
+// of consecutive failures, which RecordFailure also returns.
 func (f *InFlight) RecordFailure(key model.ActionKey, retry func(failures int) time.Time) int {
 	a := f.actions[key]
 	if a == nil {
@@ -188,15 +187,15 @@ func (f *InFlight) RecordFailure(key model.ActionKey, retry func(failures int) t
 	return a.failures
 }
 
-// RestartFailures begins the count of an action's failures anew unless one of them has been described: until now, what it asked for was only
-// still to come.
+// RestartFailures resets the failure count of an action, unless one of its failures was described. Failures without a description
+// only mean that a prerequisite of the action was missing.
 func (f *InFlight) RestartFailures(key model.ActionKey) {
 	if a := f.actions[key]; a != nil && a.message == "" {
 		a.failures = 0
 	}
 }
 
-// DescribeFailure records what the call that failed last was answered. Without it only the number of failures is known.
+// DescribeFailure records the error of the call that failed last. Without it, only the number of failures is known.
 func (f *InFlight) DescribeFailure(key model.ActionKey, message string, now time.Time) {
 	if a := f.actions[key]; a != nil && a.failures > 0 {
 		if a.failures == 1 || a.since.IsZero() {
@@ -234,10 +233,10 @@ func (f *InFlight) undone() map[model.ActionKey]model.UndoneChange {
 	return out
 }
 
-// EndAction forgets an action; one that is not in flight is no error.
+// EndAction removes an action. It does nothing if the action is not in flight.
 func (f *InFlight) EndAction(key model.ActionKey) { delete(f.actions, key) }
 
-// HasAction reports whether an action is in flight at an instant.
+// HasAction reports whether an action is in flight at now.
 func (f *InFlight) HasAction(key model.ActionKey, now time.Time) bool {
 	a := f.actions[key]
 	return a != nil && a.until.After(now)

@@ -11,15 +11,15 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// ResourceTable interns the names of resources: it gives each a dimension in the order in which they come, after the
-// fixed ones. Unlike State it may be used by several goroutines, as whoever translates objects needs it.
+// ResourceTable interns the names of resources: it assigns dimensions in order of first use, after the fixed dimensions. Unlike
+// State, it is safe for concurrent use, because objects are translated concurrently.
 type ResourceTable struct {
 	mu    sync.Mutex
 	index map[string]model.Dim
 	names []string
 }
 
-// NewResourceTable makes a table with the fixed dimensions.
+// NewResourceTable returns a table with the fixed dimensions.
 func NewResourceTable() *ResourceTable {
 	t := &ResourceTable{index: map[string]model.Dim{}, names: model.FixedNames()}
 	for i, n := range t.names {
@@ -28,7 +28,7 @@ func NewResourceTable() *ResourceTable {
 	return t
 }
 
-// Dim returns the dimension of a resource, adding it when it is new.
+// Dim returns the dimension of a resource, and adds it if it is new.
 func (t *ResourceTable) Dim(name string) model.Dim {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -44,9 +44,9 @@ func (t *ResourceTable) Dim(name string) model.Dim {
 // mostNames is how many names pods may bring the table to: every class has room for each of them.
 const mostNames = 1024
 
-// DimOfPod is Dim for a resource that a pod requests: whoever makes pods can make names up, so they are added only
-// while the table has few. It answers false for one that is not added. Nodes and instance types add theirs all the
-// same, and a pod that requests only those is never refused.
+// DimOfPod is Dim for a resource that a pod requests. Creators of pods can invent names, so a new name is added only while the
+// table has fewer than mostNames; otherwise it returns false. Names of nodes and instance types are always added, so a pod that requests
+// only those is never refused.
 func (t *ResourceTable) DimOfPod(name string) (model.Dim, bool) {
 	t.mu.Lock()
 	d, ok := t.index[name]
@@ -61,7 +61,7 @@ func (t *ResourceTable) DimOfPod(name string) (model.Dim, bool) {
 	return t.Dim(name), true
 }
 
-// Names returns the names by dimension. The result must not be changed; it does not grow.
+// Names returns the names by dimension. The result is read-only and does not grow.
 func (t *ResourceTable) Names() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// NodeGroups returns the node groups of node classes, each once, by name; nil if there are none.
+// NodeGroups returns the node groups of node classes, without duplicates, sorted by name; nil if there are none.
 func NodeGroups(classes []*NodeClass) []model.NodeGroup {
 	var out []model.NodeGroup
 	for _, c := range classes {

@@ -10,10 +10,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Overlay is what was asked of the API server and is not seen yet, laid over what is read: pods and claims are shown
-// with it from before the call until the watch shows the effect, or the call has failed for certain. Otherwise the same
-// would be decided again, or something else for the same pods. It keeps, too, what the API server has refused for a
-// pod, until the pod is gone.
+// Overlay contains changes that were requested from the API server and not observed yet. Pods and NodeClaims are shown with these
+// changes from before the call until the watch shows the effect, or until the call is known to have failed. Otherwise the same
+// action, or another one for the same pods, would be decided again. It also records requests for a pod that the API server refused,
+// until the pod is gone.
 type Overlay struct {
 	tolerations map[string]string // by pod uid: the claim whose toleration is being written
 	bindings    map[string]string // by pod uid: the node that it is being bound to
@@ -67,7 +67,7 @@ func (o *Overlay) findPod(key, uid string) *model.Pod {
 	return nil
 }
 
-// AssumeToleration shows a pod with a toleration for a claim's node that is being written.
+// AssumeToleration shows a pod with a toleration for the node of a NodeClaim, which is being written.
 func (o *Overlay) AssumeToleration(key, uid, claim string) {
 	p := o.findPod(key, uid)
 	if p == nil {
@@ -77,8 +77,8 @@ func (o *Overlay) AssumeToleration(key, uid, claim string) {
 	o.showToleration(p, claim)
 }
 
-// DropToleration shows a pod as not being given a toleration any more, the call having failed for certain. One that the
-// watch has shown meanwhile stays.
+// DropToleration removes an assumed toleration from a pod, after the call is known to have failed. It keeps a toleration that the
+// watch has shown in the meantime.
 func (o *Overlay) DropToleration(key, uid, claim string) {
 	p := o.findPod(key, uid)
 	if p == nil || o.tolerations[uid] != claim {
@@ -94,7 +94,7 @@ func (o *Overlay) showToleration(p *model.Pod, claim string) {
 	o.pods.replacePod(&q)
 }
 
-// RefuseToleration shows a pod as one whose toleration the API server has refused, until it is gone.
+// RefuseToleration marks a pod whose toleration the API server refused, until the pod is gone.
 func (o *Overlay) RefuseToleration(key, uid string) {
 	if p := o.findPod(key, uid); p != nil {
 		o.intolerant[uid] = true
@@ -110,7 +110,7 @@ func (o *Overlay) AssumeBinding(key, uid, node string) {
 	}
 }
 
-// DropBinding shows a pod as not being bound any more, the call having failed for certain.
+// DropBinding removes an assumed binding, after the call is known to have failed.
 func (o *Overlay) DropBinding(key, uid string) {
 	if p := o.findPod(key, uid); p != nil && p.Node == "" {
 		delete(o.bindings, uid)
@@ -124,7 +124,7 @@ func (o *Overlay) showBinding(p *model.Pod, node string) {
 	o.pods.replacePod(&q)
 }
 
-// RefuseBinding shows a pod as one that the API server will not have bound by us, until it is gone.
+// RefuseBinding marks a pod whose binding by Dovetail the API server refused, until the pod is gone.
 func (o *Overlay) RefuseBinding(key, uid string) {
 	if p := o.findPod(key, uid); p != nil {
 		o.unbindable[uid] = true

@@ -9,8 +9,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// AddProvisionalClaim shows a claim whose creation is under way, until the API server shows it or the action ends. One
-// that is there is not touched.
+// AddProvisionalClaim shows a NodeClaim that is being created, until the API server shows it or the action ends. It does not change
+// an existing NodeClaim.
 func (o *Overlay) AddProvisionalClaim(c *model.Claim) {
 	if o.claims.byName[c.Name] == nil {
 		o.provisional[createKey(c.Name)] = c.Name
@@ -18,8 +18,8 @@ func (o *Overlay) AddProvisionalClaim(c *model.Claim) {
 	}
 }
 
-// DropProvisionalClaim no longer shows a claim whose creation has failed. One that the API server has shown meanwhile
-// stays.
+// DropProvisionalClaim removes a NodeClaim whose creation failed. It keeps a NodeClaim that the API server has shown in the
+// meantime.
 func (o *Overlay) DropProvisionalClaim(name string) {
 	delete(o.provisional, createKey(name))
 	if c := o.claims.byName[name]; c != nil && c.Provisional {
@@ -36,8 +36,8 @@ func (o *Overlay) dropUnseenClaim(action model.ActionKey) {
 	}
 }
 
-// AnnotateClaim shows a claim with an annotation that is yet to be written: what was heard is known at once. One a
-// claim.
+// AnnotateClaim shows a NodeClaim with an annotation that is not written yet, so that received notices take effect at once. At most
+// one annotation per NodeClaim.
 func (o *Overlay) AnnotateClaim(name, key, value string) {
 	if c := o.claims.byName[name]; c != nil {
 		n := annotation{key, value}
@@ -47,13 +47,13 @@ func (o *Overlay) AnnotateClaim(name, key, value string) {
 	}
 }
 
-// HasAnnotation reports whether a claim, by uid, is shown with an annotation that was not read back yet.
+// HasAnnotation reports whether a NodeClaim, by UID, is shown with an annotation that has not been read back yet.
 func (o *Overlay) HasAnnotation(claim string) bool {
 	_, ok := o.annotations[claim]
 	return ok
 }
 
-// AssumeSlots shows a claim with slots that are being written.
+// AssumeSlots shows a NodeClaim with slots that are being written.
 func (o *Overlay) AssumeSlots(claim string, slots []model.Slot) {
 	if c := o.claims.byName[claim]; c != nil {
 		have, ok := o.slots[claim]
@@ -66,7 +66,7 @@ func (o *Overlay) AssumeSlots(claim string, slots []model.Slot) {
 	}
 }
 
-// ConfirmSlots records that the slots shown for a claim are written.
+// ConfirmSlots records that the assumed slots of a NodeClaim were written.
 func (o *Overlay) ConfirmSlots(claim string) {
 	have, ok := o.slots[claim]
 	if c := o.claims.byName[claim]; ok && c != nil && have.unsure {
@@ -76,8 +76,8 @@ func (o *Overlay) ConfirmSlots(claim string) {
 	}
 }
 
-// DoubtSlots goes on showing a claim with slots that may or may not have been written, no answer having come, and says
-// so. Taken for not written, pods would be given others, and there would be too many when the watch shows these.
+// DoubtSlots keeps showing a NodeClaim with slots whose write got no response, and marks them as unconfirmed. If they were treated
+// as not written, pods would be assigned other slots, and there would be too many once the watch shows these.
 func (o *Overlay) DoubtSlots(claim string) {
 	have, ok := o.slots[claim]
 	c := o.claims.byName[claim]
@@ -92,9 +92,9 @@ func (o *Overlay) DoubtSlots(claim string) {
 	}
 }
 
-// DropSlots shows a claim with the slots that it was last read with, what was assumed having been refused. Where no
-// answer came of an earlier call, which may have written them, it takes a second refusal: that comes a second later at
-// least, and the watch has shown by then what is written.
+// DropSlots shows a NodeClaim with the slots that were last read, because the API server refused the assumed ones. If an earlier
+// call got no response and may have written them, a second refusal is required. It follows at least a second later, when the watch
+// has shown what is stored.
 func (o *Overlay) DropSlots(claim string) {
 	have, ok := o.slots[claim]
 	switch {

@@ -10,24 +10,23 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// PodFacts are what is measured of a pod, and decides nothing. Daemon pods, static pods and those that have ended are
-// among them.
+// PodFacts are measured properties of a pod that influence no decision. They include daemon pods, static pods and completed pods.
 type PodFacts struct {
 	Namespace, Name, UID string
-	OwnerVersion         string // apiVersion of its first owner; empty: it has none
+	OwnerVersion         string // apiVersion of its first owner; empty: no owner
 	OwnerKind, OwnerName string
 	Node                 string // empty: not bound
 	Phase                string
 	Scheduled            bool // condition PodScheduled is True
 	Ready                bool
-	Daemon               bool // a DaemonSet made it
-	ClaimsResources      bool // it asks for devices of dynamic resource allocation
+	Daemon               bool // created by a DaemonSet
+	ClaimsResources      bool // uses devices of dynamic resource allocation
 	Created              time.Time
-	ScheduledAt, ReadyAt time.Time // transitions of those conditions; zero: not True
+	ScheduledAt, ReadyAt time.Time // transition times of those conditions; zero: not True
 	Limits               model.Resources
 }
 
-// PodFactsTable holds the facts of all pods. It may be used by several goroutines.
+// PodFactsTable contains the facts of all pods. It is safe for concurrent use.
 type PodFactsTable struct {
 	mu      sync.Mutex
 	pods    map[podKey]*PodFacts
@@ -38,8 +37,8 @@ type podKey struct{ namespace, name string }
 
 func newPodFactsTable() *PodFactsTable { return &PodFactsTable{pods: map[podKey]*PodFacts{}} }
 
-// OnChange has each change told from now on, and what there is at once: was is nil for a pod that came, is for one that
-// went. Facts that were handed out are never changed. It is called once, and what is called must not call the table.
+// OnChange calls changed for each existing pod and for each later change. Argument was is nil for a new pod, argument is for a
+// removed pod. Passed facts are never modified. OnChange may be called once; changed must not call the table.
 func (t *PodFactsTable) OnChange(changed func(was, is *PodFacts)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,7 +48,7 @@ func (t *PodFactsTable) OnChange(changed func(was, is *PodFacts)) {
 	}
 }
 
-// Set adds or changes a pod.
+// Set adds or updates a pod.
 func (t *PodFactsTable) Set(p *PodFacts) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,7 +65,7 @@ func (t *PodFactsTable) Set(p *PodFacts) {
 	t.changed(was, p)
 }
 
-// Delete forgets a pod.
+// Delete removes a pod.
 func (t *PodFactsTable) Delete(namespace, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,7 +77,7 @@ func (t *PodFactsTable) Delete(namespace, name string) {
 	}
 }
 
-// List returns all pods, in no order.
+// List returns all pods, in no particular order.
 func (t *PodFactsTable) List() []*PodFacts {
 	t.mu.Lock()
 	defer t.mu.Unlock()

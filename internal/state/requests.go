@@ -10,8 +10,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// SetRequest adds or changes a ProvisioningRequest. The classes of its pods are interned. If the pods look as before, the placeholders stay
-// the same.
+// SetRequest adds or updates a ProvisioningRequest, and interns the classes of its pods. If its pods are unchanged, the placeholder
+// pods stay the same.
 func (s *State) SetRequest(r *model.ProvisioningRequest, version uint64) {
 	s.InFlight.observeVersion(RequestObject(r.Key()), version)
 	next := *r
@@ -26,13 +26,13 @@ func (s *State) SetRequest(r *model.ProvisioningRequest, version uint64) {
 	s.requests.set(r.Key(), &next)
 }
 
-// DeleteRequest forgets a ProvisioningRequest by namespace/name.
+// DeleteRequest removes a ProvisioningRequest by namespace/name.
 func (s *State) DeleteRequest(key string) {
 	s.requests.delete(key)
 	s.InFlight.forgetObject(RequestObject(key))
 }
 
-// RequestObject names a ProvisioningRequest, given by namespace/name, for InFlight.
+// RequestObject returns the Object of a ProvisioningRequest, given by namespace/name.
 func RequestObject(key string) Object { return Object("provisioningrequest/" + key) }
 
 // listPending returns the pending pods and the placeholders of the ProvisioningRequests that are active at an instant, by namespace and name.

@@ -23,20 +23,20 @@ import (
 )
 
 const (
-	// Limit is how long Until, Receive and Context wait on a quiet machine. It says nothing about speed.
+	// Limit is the timeout of Until, Receive and Context on an idle machine. It is no statement about speed.
 	Limit = time.Minute
-	// Every is the pause between two looks.
+	// Every is the polling interval.
 	Every = 20 * time.Millisecond
 
 	// spare is what is left of `go test -timeout` when a wait gives up: time for the test to say what it saw, and to clean up.
 	spare = 20 * time.Second
 )
 
-// FactorVariable is the environment variable that overrides the measured factor, for a machine whose load comes and goes.
+// FactorVariable is the environment variable that overrides the measured factor, for a machine with varying load.
 const FactorVariable = "DOVETAIL_TEST_FACTOR"
 
-// Factor returns how many times longer a fixed piece of work takes than on the machine that the deadlines were written for: at least 1, at most
-// 20. It is measured once per process, on all processors at once, so that a slow machine and a busy one are told alike.
+// Factor returns how many times longer a fixed piece of work takes than on the reference machine of the deadlines: 1 to 20. It is
+// measured once per process, on all processors at once, so it covers slow and busy machines.
 func Factor() float64 { return factor() }
 
 var factor = sync.OnceValue(func() float64 {
@@ -50,17 +50,17 @@ var factor = sync.OnceValue(func() float64 {
 	return min(max(1, measure().Seconds()/quiet.Seconds()), 20)
 })
 
-// Scale returns a duration times Factor.
+// Scale returns d multiplied by Factor.
 func Scale(d time.Duration) time.Duration { return time.Duration(float64(d) * Factor()) }
 
-// Until asks until there is no error, for as long as Limit allows. Otherwise the test fails with what it waited for and the last error, which
-// should say what the state was.
+// Until calls ask until it returns nil. If that takes longer than Limit, the test fails with what and the last error, which should
+// describe the last state.
 func Until(t testing.TB, what string, ask func() error) {
 	t.Helper()
 	UntilFor(t, Limit, what, ask)
 }
 
-// UntilFor is Until with another limit, which is scaled.
+// UntilFor is Until with another limit, which is scaled by Factor.
 func UntilFor(t testing.TB, limit time.Duration, what string, ask func() error) {
 	t.Helper()
 	if err := Poll(parent(t), Left(t, limit), Every, func(context.Context) error { return ask() }); err != nil {
@@ -76,11 +76,11 @@ func parent(t testing.TB) context.Context {
 	return t.Context()
 }
 
-// ErrLimit is in the error of a Poll that has reached its limit.
+// ErrLimit is wrapped in the error of a Poll that has reached its limit.
 var ErrLimit = errors.New("not within the limit")
 
-// Poll asks until there is no error, at least once. It gives up when the context ends or the limit, which is not scaled, has passed; the error
-// then has in it the last answer. What asks gets a context that ends at the limit too.
+// Poll calls ask until it returns nil, at least once. It fails if the context ends, or after limit, which is not scaled. The error
+// contains the last error of ask. The context of ask also ends at the limit.
 func Poll(ctx context.Context, limit, every time.Duration, ask func(context.Context) error) error {
 	limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w of %s", ErrLimit, limit.Round(time.Second)))
 	defer cancel()
@@ -103,7 +103,7 @@ func Poll(ctx context.Context, limit, every time.Duration, ask func(context.Cont
 	}
 }
 
-// Receive returns the next value of a channel, or its zero value when the channel is closed.
+// Receive returns the next value of a channel, or the zero value if the channel is closed.
 func Receive[T any](t testing.TB, what string, from <-chan T) T {
 	t.Helper()
 	limit := Left(t, Limit)
@@ -118,13 +118,13 @@ func Receive[T any](t testing.TB, what string, from <-chan T) T {
 	}
 }
 
-// Context returns a context that ends with the test, or after Limit, with a cause that says so.
+// Context returns a context that ends with the test or after Limit, with a cause that names which.
 func Context(t testing.TB) context.Context {
 	t.Helper()
 	return ContextFor(t, Limit)
 }
 
-// ContextFor is Context with another limit, which is scaled.
+// ContextFor is Context with another limit, which is scaled by Factor.
 func ContextFor(t testing.TB, limit time.Duration) context.Context {
 	t.Helper()
 	limit = Left(t, limit)
@@ -133,7 +133,7 @@ func ContextFor(t testing.TB, limit time.Duration) context.Context {
 	return ctx
 }
 
-// Left returns a limit scaled by Factor, and cut to what `go test -timeout` leaves the test.
+// Left returns a limit scaled by Factor, but at most the time that `go test -timeout` leaves for the test.
 func Left(t testing.TB, limit time.Duration) time.Duration {
 	limit = Scale(limit)
 	if d, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {

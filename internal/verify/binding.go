@@ -17,13 +17,13 @@ import (
 // while it is not Ready.
 const TaintNotReady = "node.kubernetes.io/not-ready"
 
-// BindingCheck answers whether a pod may be bound to a node now: whether every filter of kube-scheduler would pass.
-// It reads the nodes of one Snapshot and counts, with Bind, what is bound to them after it. A node's own reservation
-// does not keep a pod off, since that is what the pod is bound for; everything else on the node counts as it is. As for
-// kube-scheduler, pods that are not there yet do not count: to keep the room of a DaemonSet's pod is decide's.
+// BindingCheck checks whether a pod may be bound to a node now: whether every filter of kube-scheduler would pass. It reads the
+// nodes of one Snapshot, and counts pods that are bound later (Bind). The reservation taint of a node is ignored, because the pod
+// is bound to use the reservation; all other properties of the node count. Like kube-scheduler, it does not count future pods:
+// decide reserves the capacity for DaemonSet pods.
 //
-// It answers only for pods whose rules concern the node that they go to. Any other pod is refused, whatever the node:
-// see checkRulesElsewhere.
+// It supports only pods whose constraints concern only their own node. It refuses all other pods on every node: see
+// checkRulesElsewhere.
 type BindingCheck struct {
 	resources  []string      // names by model.Dim
 	nodes      []*model.Node // by name
@@ -60,8 +60,8 @@ type hosts struct {
 	counts map[string]int  // pods that the constraint selects on them, by value of the host's label
 }
 
-// NewBindingCheck makes a check for the names of resources by dimension, nodes sorted by name, with all their pods,
-// and the labels of namespaces by name.
+// NewBindingCheck returns a BindingCheck. resources are the resource names by dimension; nodes are sorted by name and contain all
+// their pods; namespaces are the labels of namespaces by name.
 func NewBindingCheck(resources []string, nodes []*model.Node, namespaces map[string]model.Labels) *BindingCheck {
 	return &BindingCheck{resources: resources, nodes: nodes, namespaces: namespaces, bound: map[string][]*model.Pod{}, ports: map[portOnNode][]takenPort{}, portsRead: map[string]bool{}, repelling: map[*model.PodTerm]map[string]int{}, against: map[*model.Class][]*model.PodTerm{}, spreads: map[spreadKey]*spread{}}
 }
@@ -84,8 +84,8 @@ func (b *BindingCheck) Bind(p *model.Pod, node string) {
 	}
 }
 
-// Refusal is the first filter of kube-scheduler that would refuse the pod on the node, with an empty code where none
-// would. Its Subject is the node.
+// Refusal returns the first filter of kube-scheduler that would refuse the pod on the node; an empty code if none would. Its
+// Subject is the node.
 func (b *BindingCheck) Refusal(p *model.Pod, node string) plan.Reason {
 	n := b.nodeNamed(node)
 	if n == nil || !n.Deleting.IsZero() {

@@ -15,9 +15,8 @@ type Leaving struct {
 	Claim *model.Claim
 }
 
-// Budgets returns the disruption budgets that one command breaks by itself: it removes more nodes of a NodePool than a
-// budget allows though none were being disrupted before. Budgets with a schedule are left out: whether they hold depends on
-// the time.
+// Budgets returns the disruption budgets that a single command exceeds: it removes more nodes of a NodePool than a budget allows
+// even if no other node is being disrupted. Budgets with a schedule are ignored, because they depend on the time.
 func Budgets(claims []*model.Claim, leaving []Leaving, cause string) (found []Violation) {
 	going := map[string]int64{}
 	var pools []*model.NodePool

@@ -11,7 +11,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Claim is the NodeClaim that a plan makes for a machine.
+// Claim is the NodeClaim that a plan creates for a machine.
 type Claim struct {
 	Name  string
 	Slots []model.Slot
@@ -44,17 +44,17 @@ type verdictKey struct {
 	v     *variant
 }
 
-// Input is a plan and what it was made from, as plain values.
+// Input is a plan and its inputs, as plain values.
 type Input struct {
 	ResourceNames []string
 	Nodes         []ExistingNode
 	Pools         []Pool
 	Daemons       []*model.Daemon
 	Namespaces    map[string]model.Labels
-	Limits        []model.LimitUse // that several pools share
+	Limits        []model.LimitUse // shared by several pools
 	Demand        []*model.Pod
 
-	ClaimNames map[string]bool // of NodeClaims that there are
+	ClaimNames map[string]bool // names of existing NodeClaims
 
 	OnNodes []Placement
 	New     []Machine
@@ -73,23 +73,23 @@ func (in *Input) resourceName(d model.Dim) string {
 // ExistingNode is an existing or in-flight node.
 type ExistingNode = model.ExistingNode
 
-// Pool is a NodePool and what is left of its limits.
+// Pool is a NodePool and the remainder of its limits.
 type Pool struct {
 	*model.NodePool
 	Left      model.Resources
-	NodesLeft int64 // negative: not limited
+	NodesLeft int64 // negative: no limit
 
-	// RelaxMinValues: a machine may leave fewer values than minValues asks for, where its own requirements say how many.
+	// RelaxMinValues: a machine may have fewer values than minValues, if its own requirements define the number.
 	RelaxMinValues bool
 }
 
-// Placement is pods placed on an existing or in-flight node.
+// Placement is the set of pods placed on an existing or in-flight node.
 type Placement struct {
 	Node string
 	Pods []*model.Pod
 }
 
-// Machine is a node to be bought.
+// Machine is a node to be launched.
 type Machine struct {
 	Pool          string
 	Type          *model.InstanceType
@@ -99,35 +99,35 @@ type Machine struct {
 	Requirements  model.Requirements
 	Pods          []*model.Pod
 	PriceMicro    int64
-	Claim         *Claim // nil: none is made yet
+	Claim         *Claim // nil: not created yet
 }
 
-// Refusal is a pod not placed.
+// Refusal is a pod that is not placed.
 type Refusal struct {
 	Pod     *model.Pod
 	Reasons []plan.Reason
 }
 
-// Rule names what a violation is of.
+// Rule identifies a rule.
 type Rule string
 
-// Violation is one broken rule, and what of the plan breaks it.
+// Violation is a violated rule and the part of the plan that violates it.
 type Violation struct {
 	Rule   Rule
-	Pod    *model.Pod // whose place it is about; nil: of nobody in particular
+	Pod    *model.Pod // the affected pod; nil: none in particular
 	Site   Site
 	Detail string
 }
 
-// Site is what of a plan a violation is about. The zero value: nothing in particular, or the plan as a whole.
+// Site is the part of a plan that a violation concerns. The zero value: no part in particular, or the whole plan.
 type Site struct {
-	Node     string // that pods are placed on
-	Machines []int  // to be bought, by place in Input.New: without them the rule holds
+	Node     string // node on which pods are placed
+	Machines []int  // indexes in Input.New of machines to be launched; without them, the rule is satisfied
 	Pool     string
-	Limit    string // that several pools share
+	Limit    string // limit shared by several pools
 }
 
-// String names the site.
+// String returns a description of the site.
 func (s Site) String() string {
 	switch {
 	case s.Node != "":
@@ -140,7 +140,7 @@ func (s Site) String() string {
 	return s.Pool
 }
 
-// String writes it in one line.
+// String returns the violation in one line.
 func (v Violation) String() string {
 	pod := ""
 	if v.Pod != nil {
@@ -191,14 +191,14 @@ func siteOf(i int, m *Machine) Site { return Site{Machines: []int{i}, Pool: m.Po
 
 // The rules.
 const (
-	Answer    Rule = "answer"    // every pod is answered once, and a refusal has a reason
-	Place     Rule = "place"     // the node or pool exists and takes pods
-	Admission Rule = "admission" // taints, labels, names, volumes' places
+	Answer    Rule = "answer"    // every pod has exactly one result, and a refusal has a reason
+	Place     Rule = "place"     // the node or pool exists and accepts pods
+	Admission Rule = "admission" // taints, labels, names, zones of volumes
 	Capacity  Rule = "capacity"  // resources, ports, attach limits, exclusive volumes
-	Choice    Rule = "choice"    // what a machine may become holds what it is for, and the price is that of the cheapest
-	Limits    Rule = "limits"    // of the pool
+	Choice    Rule = "choice"    // every instance type allowed for a machine fits its pods, and the price is the cheapest one's
+	Limits    Rule = "limits"    // limits of the pool
 	Topology  Rule = "topology"  // spread, affinity, anti-affinity
-	Claims    Rule = "claims"    // NodeClaims have names of their own, and slots for their pods
-	Price     Rule = "price"     // cost adds up, and no bound is above it
-	Together  Rule = "together"  // as many pods of a gang are placed as must run together, or none; they are moved together or not at all
+	Claims    Rule = "claims"    // NodeClaims have unique names, and slots for their pods
+	Price     Rule = "price"     // the cost is the sum of the prices, and no bound exceeds it
+	Together  Rule = "together"  // at least the minimum of a gang's pods is placed, or none; they are moved together or not at all
 )

@@ -10,8 +10,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Gangs returns the gangs of which a plan places some pods, but too few to run. refused are pods that were refused before the plan
-// was made, and are not asked about in it.
+// Gangs returns the gangs of which a plan places some pods, but fewer than their minimum. refused are pods that were refused before
+// the plan was made and are not part of it.
 func Gangs(s *model.Snapshot, in *Input, refused map[*model.Pod]bool) (found []Violation) {
 	placed := map[string][]*model.Pod{}
 	var names []string
@@ -166,8 +166,8 @@ func placesOf(in *Input, label string) map[*model.Pod]string {
 	return out
 }
 
-// GangsApart returns the gangs that a disruption command takes apart: it removes a node with a pod of the gang, and not all nodes that
-// have one; or others of its pods are pending, and too few run without them.
+// GangsApart returns the gangs that a disruption command splits: it removes some but not all nodes with pods of the gang, or other
+// pods of the gang are pending and too few remain running.
 func GangsApart(s *model.Snapshot, leaving []Leaving) (found []Violation) {
 	goes := map[string]bool{} // by provider id
 	for _, x := range leaving {

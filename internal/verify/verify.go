@@ -17,7 +17,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Plan returns every violation found, none for a plan that may be done.
+// Plan returns all violations, none if the plan may be carried out.
 func Plan(in *Input) []Violation {
 	c := &checker{in: in, nodes: map[string]*ExistingNode{}, pools: map[string]*Pool{}, offered: map[string]map[*model.InstanceType]bool{},
 		variants: map[variantKey]*variant{}, verdicts: map[verdictKey]string{}}

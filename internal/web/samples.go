@@ -10,27 +10,27 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/top"
 )
 
-// SampleEvery is how often a sample is taken.
+// SampleEvery is the interval between samples.
 const SampleEvery = 5 * time.Second
 
 // mostSamples is how many are kept: of eight hours.
 const mostSamples = int(8 * time.Hour / SampleEvery)
 
-// Sample is the sums of a cluster at one time.
+// Sample contains the sums of a cluster at one time.
 type Sample struct {
-	At      int64   `json:"at"` // seconds since 1970
+	At      int64   `json:"at"` // Unix time, in seconds
 	Dollars float64 `json:"dollarsPerHour"`
 	Nodes   int     `json:"nodes"`
 	Pending int     `json:"podsPending"`
 }
 
-// Samples are the last eight hours, for the curves of the page. It is safe for concurrent use.
+// Samples contains the samples of the last eight hours, for the charts of the page. It is safe for concurrent use.
 type Samples struct {
 	mu   sync.Mutex
 	kept []Sample // oldest first
 }
 
-// Add keeps the sums of a view.
+// Add adds a sample of a view.
 func (s *Samples) Add(v *top.View) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +40,7 @@ func (s *Samples) Add(v *top.View) {
 	s.kept = append(s.kept, Sample{At: v.At.Unix(), Dollars: float64(v.Total.Micro) / 1e6, Nodes: v.Total.Nodes, Pending: v.Total.Pending})
 }
 
-// After returns the samples after a time in seconds since 1970, oldest first; it is empty, not nil, when there are none.
+// After returns the samples after a Unix time in seconds, oldest first. If there are none, the result is empty, not nil.
 func (s *Samples) After(at int64) []Sample {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,12 +33,12 @@ const maxSince = 7 * 24 * time.Hour
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// LoopbackHandler serves the page to this machine alone: it answers only requests whose Host is a loopback address.
+// LoopbackHandler serves the page to the local machine only: it answers only requests whose Host is a loopback address.
 func LoopbackHandler(source Source, samples *Samples) http.Handler {
 	return sealed(access.LoopbackOnly(pages(source, samples)))
 }
 
-// Handler serves the page and what it reads to whoever asks: that they may is for the caller to see to.
+// Handler serves the page and its data. The caller is responsible for access control.
 func Handler(source Source, samples *Samples) http.Handler { return sealed(pages(source, samples)) }
 
 func pages(source Source, samples *Samples) http.Handler {

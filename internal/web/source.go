@@ -11,30 +11,30 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/top"
 )
 
-// Source is what the page shows.
+// Source provides the data of the page.
 type Source interface {
-	// View returns the cluster as it is now.
+	// View returns the current cluster.
 	View() *top.View
-	// Details writes what is known of an object, named KIND/NAME or pod/NAMESPACE/NAME. An error wraps fs.ErrNotExist when
-	// there is no such object.
+	// Details writes the details of an object, named KIND/NAME or pod/NAMESPACE/NAME. If the object does not exist, the error wraps
+	// fs.ErrNotExist.
 	Details(ctx context.Context, w io.Writer, subject string) error
-	// Report writes the JSON output of a command that changes nothing. since is the time that a report of the past covers. An error
-	// wraps fs.ErrNotExist if it serves no such report.
+	// Report writes the JSON output of a read-only command. since is the period of a report about the past. If the Source has no
+	// such report, the error wraps fs.ErrNotExist.
 	Report(ctx context.Context, w io.Writer, name string, since time.Duration) error
-	// Plan writes what would be launched for manifests beside what the cluster has.
+	// Plan writes what would be launched for manifests in addition to the existing nodes.
 	Plan(ctx context.Context, w io.Writer, manifests io.Reader) error
 	// Usages returns the bound pods by node and workload.
 	Usages() []top.Usage
-	// Pending writes report.Pending as JSON: the pending pods by reason, each with the change that helps. An error wraps
-	// fs.ErrNotExist if no controller can be asked.
+	// Pending writes report.Pending as JSON: the pending pods by reason, each with the change that helps. If no controller is
+	// available, the error wraps fs.ErrNotExist.
 	Pending(ctx context.Context, w io.Writer) error
-	// Offer says what can be asked.
+	// Offer returns the supported queries.
 	Offer() Offer
 }
 
-// Offer is what a Source can be asked beside the cluster and its objects.
+// Offer lists the queries that a Source supports, in addition to the cluster and its objects.
 type Offer struct {
-	By      string   `json:"by"`      // who answers, for people
+	By      string   `json:"by"`      // name of the process that answers, for display
 	Reports []string `json:"reports"` // names for Report
-	Plan    bool     `json:"plan"`    // Plan answers
+	Plan    bool     `json:"plan"`    // Plan is supported
 }

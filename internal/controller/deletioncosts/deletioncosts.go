@@ -20,32 +20,33 @@ import (
 // every is how often costs are written.
 const every = time.Minute
 
-// Loop is what a Keeper uses of the loop that launches nodes.
+// Loop is the part of the controller's loop that a Keeper uses.
 type Loop interface {
-	// LastSnapshot returns the Snapshot that was decided on last; nil: nothing was decided yet.
+	// LastSnapshot returns the Snapshot of the last decision; nil: no decision yet.
 	LastSnapshot() *model.Snapshot
-	// WritesTold tells the people who watch objects of a kind that the API server refuses writes to them, or lets them through again.
+	// WritesTold records events on objects of a kind when the API server refuses writes to them, or accepts them again.
 	WritesTold(verb, kind string, answers []plan.WriteAnswer)
 }
 
 // Store writes the deletion costs of pods.
 type Store interface {
-	// WriteDeletionCost returns an error with plan.ErrGone if the pod is gone, and with plan.ErrConflict if somebody else has set its cost.
+	// WriteDeletionCost returns an error that wraps plan.ErrGone if the pod is gone, or plan.ErrConflict if another writer has set
+	// its cost.
 	WriteDeletionCost(context.Context, deletioncost.Write) error
 }
 
-// Keeper keeps the deletion costs of pods.
+// Keeper maintains the deletion costs of pods.
 type Keeper struct {
 	Loop    Loop
 	Store   Store
-	On      bool // the feature gate PodDeletionCostManagement; off: what was written before is removed
+	On      bool // feature gate PodDeletionCostManagement; if off, costs written earlier are removed
 	Log     *slog.Logger
 	Metrics *Metrics
 
 	planner deletioncost.Planner
 }
 
-// Run keeps deletion costs until the context ends.
+// Run maintains deletion costs until the context ends.
 func (k *Keeper) Run(ctx context.Context) {
 	for {
 		if s := k.Loop.LastSnapshot(); s != nil {

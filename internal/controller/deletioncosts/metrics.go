@@ -13,13 +13,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Metrics are Karpenter's of deletion costs, without what is skipped because it is written already: nothing is tried there.
+// Metrics are Karpenter's metrics of deletion costs, without skipped writes: unchanged costs are not written.
 type Metrics struct {
 	pending *prometheus.GaugeVec
 	writes  *prometheus.CounterVec
 }
 
-// NewMetrics registers the metrics. They have no series before there is something to write.
+// NewMetrics registers the metrics. They have no series until the first write.
 func NewMetrics(to prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		pending: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "karpenter_pod_deletion_cost_nodes_with_pending_annotation_writes", Help: "Nodes with pods whose deletion cost was to be written in the last minute."}, []string{"nodepool"}),

@@ -25,8 +25,8 @@ const (
 	fillPortion    = 1000             // minutes taken in between pauses
 )
 
-// Fill asks the past for what histories lack, a workload at a time, until the context ends. A workload whose question
-// was answered is not asked for again.
+// Fill queries the external source for minutes missing from histories, one workload at a time, until the context ends. After a
+// successful query, a workload is not queried again.
 func (d *Keeper) Fill(ctx context.Context) {
 	if d.past == nil {
 		return

@@ -30,8 +30,8 @@ const (
 	mostPerShard = 700
 )
 
-// Keeper keeps the demand that each workload had: it samples it at each full minute of the wall clock. It may be asked
-// from any goroutine.
+// Keeper maintains the demand history of each workload, with one sample at each full minute of the wall clock. It is safe for
+// concurrent use.
 type Keeper struct {
 	log     *slog.Logger
 	metrics *counters
@@ -68,7 +68,7 @@ type shard struct {
 	asked map[model.Workload]bool // these the past has been asked for; fill's alone
 }
 
-// New returns a history of nothing.
+// New returns a Keeper without histories.
 func New(log *slog.Logger, to prometheus.Registerer, store Store, past PastReplicas) *Keeper {
 	d := &Keeper{log: log, metrics: newCounters(to), store: store, past: past}
 	for i := range d.shards {
@@ -85,8 +85,8 @@ func shardOf(w model.Workload) int {
 	return int(h.Sum32() % shardCount)
 }
 
-// History returns a copy of a workload's history as of the last full minute, or nil where nothing is known of it. A copy
-// takes 32 KiB: who only needs a forecast asks for that.
+// History returns a copy of a workload's history as of the last full minute, nil if there is none. A copy takes 32 KiB; use
+// Forecast if only a forecast is needed.
 func (d *Keeper) History(w model.Workload) *forecast.History {
 	s := &d.shards[shardOf(w)]
 	s.mu.RLock()
@@ -100,8 +100,8 @@ func (d *Keeper) History(w model.Workload) *forecast.History {
 // awaitHistory is how long stored histories are waited for, from when they were first to be read.
 const awaitHistory = 5 * time.Minute
 
-// IsAwaited reports whether what is stored of a workload's history is still to be read. It is no longer waited for when
-// it could not be read for five minutes.
+// IsAwaited reports whether the stored history of a workload has not been read yet. It returns false once reading has failed for
+// five minutes.
 func (d *Keeper) IsAwaited(w model.Workload, now time.Time) bool {
 	if d.store == nil || d.shards[shardOf(w)].restored.Load() {
 		return false
@@ -110,8 +110,8 @@ func (d *Keeper) IsAwaited(w model.Workload, now time.Time) bool {
 	return since == 0 || now.Sub(time.Unix(0, since)) < awaitHistory
 }
 
-// Forecast returns by how much a workload's demand may rise within lead minutes of now at a quantile, see
-// forecast.History.Forecast; ok is false where nothing is known of it.
+// Forecast returns the forecast rise of a workload's demand within lead minutes of now at a quantile; see
+// forecast.History.Forecast. ok is false if there is no history.
 func (d *Keeper) Forecast(w model.Workload, now time.Time, lead int, level float64) (f forecast.Forecast, ok bool) {
 	s := &d.shards[shardOf(w)]
 	s.mu.RLock()
@@ -123,7 +123,7 @@ func (d *Keeper) Forecast(w model.Workload, now time.Time, lead int, level float
 	return h.Forecast(minuteOf(now), lead, level, nil), true
 }
 
-// Len returns of how many workloads there is a history.
+// Len returns the number of workloads with a history.
 func (d *Keeper) Len() (n int) {
 	for i := range d.shards {
 		s := &d.shards[i]
@@ -137,8 +137,8 @@ func (d *Keeper) Len() (n int) {
 // minuteOf returns the minute since 1970 that a time is in.
 func minuteOf(t time.Time) int64 { return t.Unix() / 60 }
 
-// Sample has the demand of this minute taken in, beside the loop, and returns when the next minute begins. A minute is
-// left out, and unknown, where the one before is still being taken in.
+// Sample records the demand of this minute in the background, and returns when the next minute begins. If the previous sample is
+// still being recorded, this minute is skipped and stays unknown.
 func (d *Keeper) Sample(now time.Time, snap *model.Snapshot) (next time.Time) {
 	if now.Before(d.due) {
 		return d.due
@@ -209,18 +209,18 @@ func (s *shard) differs(replicas map[model.Workload]int) bool {
 	return false
 }
 
-// PastReplicas answers how many replicas a workload wanted in the past.
+// PastReplicas provides the desired replicas of workloads in the past.
 type PastReplicas interface {
-	// Replicas returns the replicas of each minute since 1970, from the first to the last one, both included; -1 where it is
-	// not known. An answer has as many numbers as minutes were asked for.
+	// Replicas returns the replicas of each minute since 1970, from first to last, both included; -1 if unknown. The result has one
+	// number per requested minute.
 	Replicas(ctx context.Context, w model.Workload, first, last int64) ([]int, error)
 }
 
-// Store is where histories of demand outlive the process: so many maps from a key to bytes.
+// Store stores demand histories across restarts, as numbered maps from keys to bytes.
 type Store interface {
-	// LoadHistories returns what is stored under a number, nil where there is nothing.
+	// LoadHistories returns the map with a number, nil if there is none.
 	LoadHistories(ctx context.Context, shard int) (map[string][]byte, error)
-	// StoreHistories replaces what is stored under a number. It fails where somebody else has written since it was loaded
-	// or stored here: then it is to be loaded again.
+	// StoreHistories replaces the map with a number. It fails if another process has written it since this one loaded or stored it:
+	// then it must be loaded again.
 	StoreHistories(ctx context.Context, shard int, entries map[string][]byte) error
 }

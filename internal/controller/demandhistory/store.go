@@ -27,8 +27,7 @@ const (
 	clockSkew         = 5                // minutes that another leader's clock may have been ahead
 )
 
-// Keep reads the histories that are stored, then writes those that have changed, a shard a minute, in turn, until the
-// context ends.
+// Keep reads the stored histories, then writes changed ones, one shard per minute in turn, until the context ends.
 func (d *Keeper) Keep(ctx context.Context) {
 	if d.store == nil {
 		return

@@ -24,36 +24,35 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Loop is what a Keeper uses of the loop that launches nodes.
+// Loop is the part of the controller's loop that a Keeper uses.
 type Loop interface {
-	// LastSnapshot returns the Snapshot that was decided on last; nil: nothing was decided yet.
+	// LastSnapshot returns the Snapshot of the last decision; nil: no decision yet.
 	LastSnapshot() *model.Snapshot
-	// Event tells the people who watch an object.
+	// Event records an event on an object.
 	Event(kind, namespace, name, uid string, warn bool, reason, message string)
 }
 
-// Store is the power over Headrooms and the CapacityBuffers that they own. Only one goroutine uses it.
+// Store reads and writes Headrooms and the CapacityBuffers that they own. It is used by one goroutine only.
 type Store interface {
-	List() []headroom.Object  // by namespace and name
-	Changed() <-chan struct{} // a Headroom has come, has changed or has gone
-	Scaled() <-chan struct{}  // a workload is to have another number of pods
-	// Targets returns a headroom.Problem where the spec is to blame.
+	List() []headroom.Object  // sorted by namespace and name
+	Changed() <-chan struct{} // a Headroom was created, changed or deleted
+	Scaled() <-chan struct{}  // the replicas of a workload were changed
+	// Targets returns a headroom.Problem if the spec is invalid.
 	Targets(context.Context, *headroom.Spec) ([]headroom.Target, error)
 	WriteBuffers(context.Context, *headroom.Spec, []headroom.Hold) error
 	WriteStatus(context.Context, *headroom.Status) error
 }
 
-// Histories are the demand of workloads as it was recorded.
+// Histories provides the recorded demand of workloads.
 type Histories interface {
-	// History returns a copy of a workload's history; nil: there is none.
+	// History returns a copy of a workload's history; nil: none.
 	History(model.Workload) *forecast.History
-	// IsAwaited reports whether more of a workload's history may still be read.
+	// IsAwaited reports whether the stored history of a workload has not been read completely.
 	IsAwaited(model.Workload, time.Time) bool
 }
 
-// Keeper has capacity held ahead of demand: it looks at each Headroom once a minute, when it changes, when a
-// window opens or closes, and when a workload that it holds room for is scaled. It writes CapacityBuffers, which the
-// loop launches nodes for, and nothing else.
+// Keeper holds capacity ahead of demand. It evaluates each Headroom once a minute, when it changes, when a window opens or closes,
+// and when one of its workloads is scaled. It only writes CapacityBuffers, for which the loop launches nodes.
 type Keeper struct {
 	loop      Loop
 	store     Store
@@ -77,7 +76,7 @@ type keptHeadroom struct {
 	told       string // condition Holding as it was last logged
 }
 
-// New returns a Keeper of the Headrooms in a store; Run has it work.
+// New returns a Keeper of the Headrooms in a store. Run starts it.
 func New(loop Loop, store Store, histories Histories, log *slog.Logger, loadZone func(string) (*time.Location, error)) *Keeper {
 	return &Keeper{
 		loop: loop, store: store, histories: histories, log: log, loadZone: loadZone,
@@ -92,7 +91,7 @@ const (
 	retryAfter = 5 * time.Second
 )
 
-// Run keeps Headrooms until the context ends.
+// Run maintains Headrooms until the context ends.
 func (k *Keeper) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		now := time.Now()
@@ -349,7 +348,7 @@ func (k *Keeper) tell(o *headroom.Object, s *headroom.Status) {
 	}
 }
 
-// Explain returns what there is to say of a Headroom; subject is headroom/NAMESPACE/NAME.
+// Explain returns the details of a Headroom; subject is headroom/NAMESPACE/NAME.
 func (k *Keeper) Explain(subject string, now time.Time) (plan.Answer, error) {
 	a := plan.Answer{Subject: subject, At: now, Facts: []plan.Fact{}, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
 	_, key, _ := strings.Cut(subject, "/")

@@ -19,8 +19,8 @@ const mostHeadroomsMeasured = 200
 // headroomsBeyond is the value of label headroom for those that have no series of their own. No Headroom has that name.
 const headroomsBeyond = "(others)"
 
-// Metrics are the figures of Headrooms as they were last looked at. They are worked out when they are asked for.
-// A Headroom that is gone, or a process that does not lead, has none.
+// Metrics are the metrics of Headrooms as of their last evaluation, computed on each scrape. Deleted Headrooms and replicas that do
+// not lead have none.
 type Metrics struct {
 	k                                 *Keeper
 	wanted, held, forecast, cost      *prometheus.Desc
@@ -28,7 +28,7 @@ type Metrics struct {
 	weekCost, limited, problems, lead *prometheus.Desc
 }
 
-// NewMetrics are the metrics of a keeper's Headrooms.
+// NewMetrics returns the metrics of a keeper's Headrooms.
 func NewMetrics(k *Keeper) *Metrics {
 	of := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("dovetail_headroom_"+name, help, append([]string{"namespace", "headroom"}, labels...), nil)
@@ -56,7 +56,7 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// MicroPerHour returns what the nodes for held capacity cost, in micro-dollars per hour. Unknown prices are not counted.
+// MicroPerHour returns the cost of nodes for held capacity, in micro-dollars per hour. Unknown prices count as 0.
 func (k *Keeper) MicroPerHour() int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()

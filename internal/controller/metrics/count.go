@@ -24,8 +24,8 @@ import (
 // evaluated are the kinds of disruption that each decision looks for.
 var evaluated = []struct{ reason, consolidationType string }{{"drifted", ""}, {"empty", "empty"}, {"underutilized", "multi"}, {"underutilized", "single"}}
 
-// BeginDecision takes in that a decision begins, with so many pending pods if it is to place them (solves). What it returns
-// takes in what was decided.
+// BeginDecision records the begin of a decision. If solves is set, it places the given number of pending pods. The returned
+// function records the result.
 func (m *Metrics) BeginDecision(solves bool, pending int) (end func(*decide.Output)) {
 	m.decisions++
 	x := &decision{kind: workDisruption, id: strconv.FormatInt(m.decisions, 10), began: time.Now()}
@@ -76,7 +76,7 @@ func (m *Metrics) CountRefusedPlan() {
 	m.work.errors.WithLabelValues(workProvisioner).Inc()
 }
 
-// CountRefusedPart counts a part of a plan that was left out, because verify refused it or deciding on it failed.
+// CountRefusedPart counts a part of a plan that was left out because verify refused it or its evaluation failed.
 func (m *Metrics) CountRefusedPart(unit, pool string) {
 	m.ours.partsRefused.WithLabelValues(unit, pool).Inc()
 }
@@ -93,13 +93,13 @@ func (m *Metrics) CountRefusedCommand(x *decide.StartedCommand) {
 	m.disruption.notValid.WithLabelValues(consolidationType(x.Cause, len(x.Candidates))).Add(float64(len(x.Candidates)))
 }
 
-// CountAbortedCommand counts a node whose disruption command was taken back. Karpenter counts replacements that failed, and
-// gives both labels the decision.
+// CountAbortedCommand counts a node whose disruption command was cancelled. Karpenter counts failed replacements, and sets both
+// labels to the decision.
 func (m *Metrics) CountAbortedCommand(cause plan.Code) {
 	m.disruption.queueFailures.WithLabelValues("replace", snakeCase(string(cause)), "replace").Inc()
 }
 
-// CountBinding counts the answer to a binding.
+// CountBinding counts the result of a binding.
 func (m *Metrics) CountBinding(err error) {
 	result := "error"
 	switch {
@@ -115,7 +115,7 @@ func (m *Metrics) CountBinding(err error) {
 	m.ours.bindings.WithLabelValues(result).Inc()
 }
 
-// CountUnfitBinding counts a binding that verify was against.
+// CountUnfitBinding counts a binding that verify refused.
 func (m *Metrics) CountUnfitBinding() { m.ours.bindings.WithLabelValues("unfit").Inc() }
 
 func (m *Metrics) SetUnschedulable(n int) {
@@ -126,8 +126,8 @@ func (m *Metrics) CountCreatedClaim(a plan.CreateClaim) {
 	m.nodeClaims.created.WithLabelValues(creationReason(a.Why), a.Pool.Name, strconv.FormatBool(a.MinValuesRelaxed)).Inc()
 }
 
-// CountDisruptedClaim counts a claim that is deleted, with so many pods on its node; condition is the one that the node is
-// broken by. names are those of resources.
+// CountDisruptedClaim counts a deleted NodeClaim with the number of pods on its node; condition is the condition by which the node
+// is broken. names are the resource names.
 func (m *Metrics) CountDisruptedClaim(names []string, c *model.Claim, pool *model.NodePool, a plan.DeleteClaim, pods int) {
 	m.groups.countRemoved(names, c, a.Why)
 	reason := disruptionReason(a.Why)
@@ -167,14 +167,14 @@ func terminationMode(c *model.Claim) string {
 	return "eventual"
 }
 
-// CountBegunReboot counts the decision to reboot a claim's node.
+// CountBegunReboot counts the decision to reboot the node of a NodeClaim.
 func (m *Metrics) CountBegunReboot(c *model.Claim, why plan.Reason) {
 	reason := strings.ToLower(string(why.Code))
 	m.disruption.decisions.WithLabelValues("reboot", reason, "").Inc()
 	m.disruption.decisionsByPool.WithLabelValues(c.Pool, "reboot", reason, "").Inc()
 }
 
-// CountReboot counts the reboot of a claim's node, as the claim was before it ended.
+// CountReboot counts the reboot of a NodeClaim's node. c is the NodeClaim before the end of the reboot.
 func (m *Metrics) CountReboot(c *model.Claim, succeeded bool, now time.Time) {
 	result := "provider_error"
 	switch {
@@ -188,7 +188,7 @@ func (m *Metrics) CountReboot(c *model.Claim, succeeded bool, now time.Time) {
 	m.nodeClaims.rebootDuration.WithLabelValues(result).Observe(now.Sub(c.Conditions[lifecycle.Rebooting].Since).Seconds())
 }
 
-// CountDisruptionCommand counts a disruption command that was begun.
+// CountDisruptionCommand counts a disruption command that has begun.
 func (m *Metrics) CountDisruptionCommand(x *decide.StartedCommand) {
 	decision, kind, reason := "delete", consolidationType(x.Cause, len(x.Candidates)), strings.ToLower(string(x.Cause))
 	if len(x.Replacements) > 0 || x.OneForOne {
@@ -213,7 +213,7 @@ func (m *Metrics) CountDisruptionCommand(x *decide.StartedCommand) {
 	}
 }
 
-// CountBalancedScore counts a consolidation that was held against policy Balanced for one of its pools.
+// CountBalancedScore counts a consolidation that was compared with policy Balanced for one of its NodePools.
 func (m *Metrics) CountBalancedScore(decision, pool string, score float64) {
 	m.disruption.moves.WithLabelValues(decision, pool, disrupt.Balanced).Inc()
 	m.disruption.score.WithLabelValues(decision, pool, disrupt.Balanced).Observe(score)
@@ -224,7 +224,8 @@ var workOfMethod = map[string]string{
 	"Create": workClaims, "Delete": workClaims, "List": workInstances, "GetInstanceTypes": workOfferings, "IsDrifted": workDrift, "EndClass": workClassEnd, "Reboot": workReboot,
 }
 
-// CountCall counts a call to the cloud for a NodePool; empty: for none, or for several. Create and Delete are part of work that is counted where it is done.
+// CountCall counts a call to the cloud for a NodePool; empty: none, or several. Create and Delete are part of work that is counted
+// elsewhere.
 func (m *Metrics) CountCall(method, pool string, d time.Duration, err error) {
 	work := workOfMethod[method]
 	m.cloud.duration.WithLabelValues(work, method, m.cloud.provider).Observe(d.Seconds())
@@ -237,7 +238,7 @@ func (m *Metrics) CountCall(method, pool string, d time.Duration, err error) {
 	}
 }
 
-// CountLaunchFailure counts a launch that failed, once for each offering that had no capacity.
+// CountLaunchFailure counts a failed launch, once for each offering without capacity.
 func (m *Metrics) CountLaunchFailure(c *model.Claim, err error) {
 	m.groups.countLaunchFailed(c, groupCloudError)
 	reason := string(cloud.KindOf(err))
@@ -275,7 +276,7 @@ func (m *Metrics) CountKeptInterruption(i cloud.Interruption) {
 	}
 }
 
-// CountEviction counts the answer to an eviction from the node of a claim that is drained for a cause.
+// CountEviction counts the result of an eviction from the node of a NodeClaim that is drained for a cause.
 func (m *Metrics) CountEviction(c *model.Claim, cause plan.Code, err error) {
 	code := 200
 	switch {
@@ -298,38 +299,38 @@ func (m *Metrics) CountUnusedLaunch(pool string, cause plan.Code, micro int64) {
 	m.CountUnusedCost(pool, micro)
 }
 
-// CountUnusedCost counts what unused launches of a pool have cost.
+// CountUnusedCost counts the cost of unused launches of a NodePool.
 func (m *Metrics) CountUnusedCost(pool string, micro int64) {
 	m.ours.unusedDollars.WithLabelValues(pool).Add(float64(micro) / 1e6)
 }
 
-// CountExpanderCall counts a call to the expander outside by its result.
+// CountExpanderCall counts a call to the external expander by its result.
 func (m *Metrics) CountExpanderCall(result string) { m.expanderCalls.WithLabelValues(result).Inc() }
 
-// CountFailedAction counts an action whose call failed.
+// CountFailedAction counts a failed call of an action.
 func (m *Metrics) CountFailedAction() { m.groups.errors.WithLabelValues(groupAPIError).Inc() }
 
-// ObserveBinding takes in how long a call that binds a pod took.
+// ObserveBinding records the duration of a call that binds a pod.
 func (m *Metrics) ObserveBinding(d time.Duration) { m.scheduler.bind.Observe(d.Seconds()) }
 
-// CountLaunched counts a node that was launched for a claim. names are those of resources.
+// CountLaunched counts a node launched for a NodeClaim. names are the resource names.
 func (m *Metrics) CountLaunched(names []string, c *model.Claim, r cloud.LaunchResult) {
 	m.groups.countLaunched(names, c, r)
 }
 
-// SetOthersLive says how many other autoscalers are live.
+// SetOthersLive sets the number of other live autoscalers.
 func (m *Metrics) SetOthersLive(n int) { m.ours.standingBy.Set(float64(n)) }
 
-// NoteDecided takes in what a plan says of pods.
+// NoteDecided records the decisions of a plan about pods.
 func (m *Metrics) NoteDecided(pods []plan.PodDecision, now time.Time) {
 	m.changes.pods.noteDecided(pods, now)
 }
 
-// NoteStep takes in that a step was made.
+// NoteStep records a completed step.
 func (m *Metrics) NoteStep(began time.Time, solved bool) { m.groups.noteStep(began, solved) }
 
-// StartMeasuringPods says that this process acts now: before, another replica measures how long pods take.
+// StartMeasuringPods records that this process is now active. Until then, another replica measures the startup times of pods.
 func (m *Metrics) StartMeasuringPods() { m.podStarts.setActing() }
 
-// ObservePod takes in what a pod was and is; nil: not there.
+// ObservePod records a change of a pod; nil: it does not exist.
 func (m *Metrics) ObservePod(was, is *state.PodFacts) { m.podStarts.observe(was, is) }

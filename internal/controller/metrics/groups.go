@@ -154,15 +154,15 @@ func (g *groupCounters) countEviction(c *model.Claim, err error) {
 	}
 }
 
-// Groups are Cluster Autoscaler's metrics of node groups, for the dashboards and alerts that are there for them. None
-// is served where no NodeGroupClass has groups. The gauges are worked out when they are asked for.
+// Groups are Cluster Autoscaler's metrics of node groups, for existing dashboards and alerts. They are served only if a
+// NodeGroupClass has groups. Gauges are computed on each scrape.
 type Groups struct {
 	m    *Metrics
 	loop Loop
 	d    map[string]*prometheus.Desc
 }
 
-// NewGroups returns the metrics of a loop, to be registered.
+// NewGroups returns the metrics of a loop, for registration.
 func NewGroups(counted *Metrics, loop Loop) *Groups {
 	m := &Groups{m: counted, loop: loop, d: map[string]*prometheus.Desc{}}
 	add := func(name, help string, labels ...string) {

@@ -10,11 +10,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// Loop is what figures that are worked out when they are asked for need of the loop. Its methods may be called from
-// anywhere.
+// Loop provides the loop's state for metrics that are computed on each scrape. It is safe for concurrent use.
 type Loop interface {
-	LastView() *view.View   // nil: nothing was decided here
+	LastView() *view.View   // nil: no decision was made in this process
 	IsActing() bool         // it leads, has read the cluster, and no other autoscaler is live
-	UnreadSince() time.Time // since when the cluster has not been read; zero: it has been
+	UnreadSince() time.Time // since when the cluster has not been read; zero: it has been read
 	PodFacts() []*state.PodFacts
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are what the loop counts, by Karpenter's names, types, labels and values of labels where Karpenter has such a
-// thing (karpenter_, operator_, controller_runtime_, workqueue_), else dovetail_. What follows from the state of the
-// cluster is worked out by State.
+// Metrics are the metrics that the loop counts. They have Karpenter's names, types, labels and label values if Karpenter has the
+// same metric (karpenter_, operator_, controller_runtime_, workqueue_); otherwise the prefix is dovetail_. State computes the
+// metrics of the cluster's state.
 type Metrics struct {
 	registerer    prometheus.Registerer
 	scheduler     schedulerMetrics
@@ -54,7 +54,7 @@ type decision struct {
 	began time.Time
 }
 
-// Registerer returns where the metrics are registered, for packages that have some of their own.
+// Registerer returns the registry of the metrics, for packages with their own metrics.
 func (m *Metrics) Registerer() prometheus.Registerer { return m.registerer }
 
 // seriesOfPool is a family that has a label nodepool or provisioner.

@@ -12,7 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/cloud"
 )
 
-// New registers the metrics of a process of this version that launches from a provider.
+// New registers the metrics of a process with a version and a provider.
 func New(to prometheus.Registerer, version string, provider cloud.Traits) *Metrics {
 	m := &Metrics{registerer: to, pools: map[string]bool{}, poolsGone: map[string]time.Time{}}
 	r := registrar{to, m}

@@ -12,7 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// ObserveSnapshot takes in what a step has seen.
+// ObserveSnapshot records the Snapshot of a step.
 func (m *Metrics) ObserveSnapshot(s *model.Snapshot, classes []*state.NodeClass, now time.Time) {
 	m.setClusterGauges(s, now)
 	m.changes.observeSnapshot(s, classes, now)

@@ -20,8 +20,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// State are the figures that follow from what the last step saw. They are worked out when they are asked for, in the goroutine of
-// whoever asks: a step costs nothing for them, however many nodes there are.
+// State are the metrics of the cluster's state in the last step. They are computed on each scrape, in its goroutine, so a step has
+// no cost for them regardless of the number of nodes.
 type State struct {
 	m     *Metrics
 	loop  Loop
@@ -40,8 +40,8 @@ var wellKnownLabels = []string{model.LabelNodePool, model.LabelZone, model.Label
 // driftBackOff is the metric of the back-off that repeated drift puts a NodePool in: see docs/design/0020.
 const driftBackOff = "drift_back_off_seconds"
 
-// NewState returns the metrics of a loop; those of single pods and nodes and of conditions only if they are to be
-// observed. labels are the keys of labels that the provider's nodes have.
+// NewState returns the metrics of a loop. Metrics of individual pods and nodes and of conditions are included only if observed is
+// set. labels are the keys of labels of the provider's nodes.
 func NewState(counted *Metrics, loop Loop, labels []string, observed bool, log *slog.Logger) *State {
 	m := &State{m: counted, loop: loop, log: log, observed: observed, d: map[string]*prometheus.Desc{}, nodes: slices.Concat(wellKnownLabels, labels)}
 	add := func(name, help string, labels ...string) {

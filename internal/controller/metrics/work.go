@@ -14,7 +14,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// The kinds of work, by the names of Karpenter's controllers where they do the same.
+// The kinds of work. They have the names of Karpenter's controllers that do the same.
 const (
 	workProvisioner  = "provisioner" // decisions with pending pods
 	workDisruption   = "disruption"  // decisions without: the next step of each claim, and what may go
@@ -66,7 +66,7 @@ type workKind struct {
 	items map[*Work]struct{} // under way
 }
 
-// Work is one piece of work, from when it was begun or had to wait for its turn.
+// Work is one unit of work, from its start or from when it was queued.
 type Work struct {
 	kind           *workKind
 	added, started time.Time
@@ -124,7 +124,7 @@ func newWorkMetrics(r prometheus.Registerer) *workMetrics {
 	return m
 }
 
-// SetWidth says how many calls may be under way at once.
+// SetWidth sets the maximum number of concurrent calls.
 func (m *Metrics) SetWidth(parallel, bindings int) {
 	for _, name := range workOfCall {
 		m.work.width.WithLabelValues(name).Set(float64(parallel))
@@ -133,7 +133,7 @@ func (m *Metrics) SetWidth(parallel, bindings int) {
 	m.work.width.WithLabelValues(workInterruption).Set(1)
 }
 
-// AddCall takes in a call that waits for its turn.
+// AddCall records a call that is queued.
 func (m *Metrics) AddCall(kind plan.CallKind) *Work { return m.work.add(workOfCall[kind]) }
 
 // add takes in work of a kind that is to be done.
@@ -143,7 +143,7 @@ func (m *workMetrics) add(name string) *Work {
 	return &Work{kind: m.kinds[name], added: time.Now()}
 }
 
-// Start says that the work's turn has come.
+// Start records that the work starts.
 func (i *Work) Start() {
 	k := i.kind
 	i.started = time.Now()
@@ -155,10 +155,10 @@ func (i *Work) Start() {
 	k.items[i] = struct{}{}
 }
 
-// Drop says that the work is not wanted any more; it was not started.
+// Drop records that the work is no longer needed. It must not have been started.
 func (i *Work) Drop() { i.kind.m.depth.WithLabelValues(i.kind.name, i.kind.name, "0").Dec() }
 
-// End says that the work is done. more: it is to be done again in any case.
+// End records that the work is done. more: it is repeated in any case.
 func (i *Work) End(err error, more bool) {
 	k := i.kind
 	k.mu.Lock()

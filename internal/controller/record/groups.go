@@ -51,7 +51,7 @@ type groupGrowth struct {
 	max      int64 // 0: not known
 }
 
-// String is the growth as Cluster Autoscaler's events have it: NAME 1->3 (max: 10).
+// String returns the growth in the format of Cluster Autoscaler's events: NAME 1->3 (max: 10).
 func (g groupGrowth) String() string {
 	return fmt.Sprintf("%s %d->%d (max: %d)", g.group, g.from, g.to, g.max)
 }

@@ -31,7 +31,7 @@ func (rec *Recorder) tellNotes(now time.Time, notes []plan.Note) {
 	}
 }
 
-// IsNews reports whether something has not been told in these words for a while, and takes it for told.
+// IsNews reports whether a text was not recorded for a key recently, and marks it as recorded.
 func (rec *Recorder) IsNews(now time.Time, key, text string) bool {
 	if last, ok := rec.notes[key]; ok && last.text == text && now.Sub(last.at) < noteAgain {
 		return false
@@ -54,7 +54,7 @@ const fewNotes = 50_000
 // tellEvery is how often everything is looked at for what blocks its disruption.
 const tellEvery = 10 * time.Second
 
-// MayTellBlockers reports whether it is time to.
+// MayTellBlockers reports whether blockers of disruption are due to be recorded.
 func (rec *Recorder) MayTellBlockers(now time.Time) bool {
 	if now.Sub(rec.blockersTold) < tellEvery {
 		return false

@@ -17,7 +17,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// Output tells what was decided: a log line and a ledger entry a decision, events for those concerned.
+// Output records the decisions of a step: a log line and a ledger entry per decision, and events on the affected objects.
 func (rec *Recorder) Output(now time.Time, snap *model.Snapshot, out *decide.Output) {
 	bought := 0
 	rec.recordClaims(now, snap, out)
@@ -99,7 +99,7 @@ func (rec *Recorder) recordCreate(a plan.CreateClaim, out *decide.Output) {
 	h.planned[a.Name] = a.PriceMicro
 }
 
-// Made tells that a NodeClaim has been made: its pods, and the history.
+// Made records that a NodeClaim was created: events on its pods, and the history.
 func (rec *Recorder) Made(now time.Time, name string) {
 	d, ok := rec.creates[name]
 	if !ok {
@@ -114,11 +114,11 @@ func (rec *Recorder) Made(now time.Time, name string) {
 	}
 }
 
-// NotMade forgets a NodeClaim that is not to be made any more.
+// NotMade forgets a NodeClaim that will not be created.
 func (rec *Recorder) NotMade(name string) { delete(rec.creates, name) }
 
-// Unmade tells that a NodeClaim was refused. It never was, so the history counts no dollars for it, and its pods are
-// told of the NodePool alone.
+// Unmade records that a NodeClaim was refused. It never existed, so the history counts no cost for it, and the events on its pods
+// name only the NodePool.
 func (rec *Recorder) Unmade(a plan.CreateClaim, said string, err error) {
 	d := rec.creates[a.Name]
 	delete(rec.creates, a.Name)
@@ -218,7 +218,7 @@ func (rec *Recorder) recordEvict(now time.Time, a plan.Evict) {
 	rec.ledger.Add(ledger.Entry{At: now, Kind: "evict", Subject: subject, Why: []plan.Reason{a.Why}})
 }
 
-// BlockedDrain tells who refuses the eviction of a pod, of each node and budget once in a while.
+// BlockedDrain records which PodDisruptionBudget refuses the eviction of a pod, at most once in a while per node and budget.
 func (rec *Recorder) BlockedDrain(now time.Time, a plan.Evict, err error) {
 	why := plan.Reason{Code: plan.EvictionRefused, Pool: a.Why.Pool, Subject: plan.ObjectOf("pod", model.PodKey(a.Namespace, a.Pod)), Detail: plan.OfCallFailed{Said: plan.Words(err.Error())}}
 	key := string(why.Subject)
@@ -276,10 +276,10 @@ func (rec *Recorder) recordPods(now time.Time, snap *model.Snapshot, out *decide
 	rec.metrics.SetUnschedulable(refused)
 }
 
-// LaunchFailed tells those who watch node groups of a node that could not be launched.
+// LaunchFailed records a failed launch as an event for users of node groups.
 func (rec *Recorder) LaunchFailed(c *model.Claim, why string) { rec.groups.tellLaunchFailed(c, why) }
 
-// NoCapacity tells the pods that were to land on a claim, and are still pending, that the cloud has no capacity for it.
+// NoCapacity records on the pods of a NodeClaim that are still pending that the cloud has no capacity for it.
 func (rec *Recorder) NoCapacity(claim, said string) {
 	for _, key := range rec.claims.awaiting[claim] {
 		if p := rec.objects.FindPod(key); p != nil && p.Node == "" && p.Deleting.IsZero() {
@@ -289,12 +289,12 @@ func (rec *Recorder) NoCapacity(claim, said string) {
 	delete(rec.claims.awaiting, claim)
 }
 
-// Evicted tells a pod of a node group that it was evicted because its node goes.
+// Evicted records on a pod of a node group that it was evicted because its node is removed.
 func (rec *Recorder) Evicted(c *model.Claim, cause plan.Code, a plan.Evict) {
 	rec.groups.tellEvicted(c, cause, a)
 }
 
-// ReportFailure returns what takes the answer to a call that needs nothing further: a failure is recorded.
+// ReportFailure returns a callback for the result of a call that only records a failure.
 func (rec *Recorder) ReportFailure(kind, subject string, why plan.Reason) func(*state.State, error) {
 	return func(_ *state.State, err error) {
 		if err != nil {
@@ -303,8 +303,7 @@ func (rec *Recorder) ReportFailure(kind, subject string, why plan.Reason) func(*
 	}
 }
 
-// Failure records that an action failed. That it did not apply, since the object is gone or has changed, is
-// ordinary and said in the debug log alone.
+// Failure records that an action failed. If the object is gone or has changed, that is normal and appears only in the debug log.
 func (rec *Recorder) Failure(kind, subject string, why plan.Reason, err error) {
 	switch {
 	case errors.Is(err, plan.ErrGone), errors.Is(err, plan.ErrConflict), errors.Is(err, plan.ErrBlocked):

@@ -13,7 +13,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/report"
 )
 
-// Refused tells what verify refused of a decision, and what was withheld because deciding on it failed.
+// Refused records the parts of a decision that verify refused, and those withheld because their evaluation failed.
 func (rec *Recorder) Refused(now time.Time, d *approve.Decision) {
 	for _, r := range d.Bindings {
 		if r.KeepsSlot() {
@@ -62,7 +62,7 @@ func (rec *Recorder) Refused(now time.Time, d *approve.Decision) {
 	}
 }
 
-// Fault tells of a panic while deciding. If it is in what was withheld, everything else was decided on; else nothing is
+// Fault records a panic during a decision. If it affected only a withheld part, everything else was decided; otherwise nothing is
 // launched or disrupted for a while.
 func (rec *Recorder) Fault(now time.Time, d *approve.Decision) {
 	rec.metrics.CountFailedDecision()

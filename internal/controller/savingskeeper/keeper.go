@@ -31,20 +31,21 @@ const (
 	key                  = "savings.json.gz" // the entry of a slot
 )
 
-// Store is where the account outlives the process: two maps from a key to bytes.
+// Store stores the account across restarts, as two maps from keys to bytes.
 type Store interface {
-	// LoadHistories returns what is stored in a slot, nil if there is nothing.
+	// LoadHistories returns the map in a slot, nil if there is none.
 	LoadHistories(ctx context.Context, slot int) (map[string][]byte, error)
-	// StoreHistories replaces what is stored in a slot. It fails if another process has written to the slot since this one
-	// loaded or stored it: then it must be loaded again.
+	// StoreHistories replaces the map in a slot. It fails if another process has written it since this one loaded or stored it:
+	// then it must be loaded again.
 	StoreHistories(ctx context.Context, slot int, entries map[string][]byte) error
 }
 
-// Keeper keeps the account. It may be asked from any goroutine.
+// Keeper maintains the account. It is safe for concurrent use.
 type Keeper struct {
 	log   *slog.Logger
 	store Store // nil: the account ends with the process
-	// Headroom returns what nodes held for Headrooms cost, in micro-dollars per hour; nil: nothing. Set before the loop runs.
+	// Headroom returns the cost of nodes held for Headrooms, in micro-dollars per hour; nil: none. It must be set before the loop
+	// runs.
 	Headroom func() int64
 
 	due     time.Time       // when the loop samples next; the loop's alone
@@ -63,7 +64,7 @@ type Keeper struct {
 	days    string          // as they were stored last
 }
 
-// New returns a keeper of an account that is read from a store first, unless that is nil.
+// New returns a Keeper of an account that is first read from a store, unless the store is nil.
 func New(log *slog.Logger, store Store) *Keeper {
 	k := &Keeper{log: log, store: store}
 	if store == nil {
@@ -79,8 +80,8 @@ type sample struct {
 	missed bool
 }
 
-// Sample has the account take in a Snapshot, beside the loop, and returns when the next one is due. A Snapshot in which a command begins to remove
-// or to delete a node is not left out: the next one may show the node without its pods, or no node.
+// Sample passes a Snapshot to the account in the background, and returns when the next one is due. Snapshots in which a command
+// begins to remove or delete a node are never skipped: the next one may show the node without its pods, or no node.
 func (k *Keeper) Sample(now time.Time, snap *model.Snapshot) (next time.Time) {
 	begins := k.begins(snap)
 	if now.Before(k.due) && !begins {
@@ -160,7 +161,7 @@ func (k *Keeper) observe(s sample) {
 // errNotRead: the account is not known yet.
 var errNotRead = errors.New("stored savings have not been read yet; retry in a few seconds. If this persists, check the controller's log, and that it is the leader and not passive")
 
-// Since returns the account from an instant on. An error means that it is not known yet.
+// Since returns the account from an instant on. It returns an error if the account has not been read yet.
 func (k *Keeper) Since(t time.Time) (*savings.Account, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -170,7 +171,7 @@ func (k *Keeper) Since(t time.Time) (*savings.Account, error) {
 	return k.account.Since(t), nil
 }
 
-// Keep reads what is stored, and stores the account every minute and when the context ends. Without a store it returns at once.
+// Keep reads the stored account, then stores it every minute and when the context ends. Without a store it returns at once.
 func (k *Keeper) Keep(ctx context.Context) {
 	if k.store == nil {
 		return

@@ -9,15 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics are the account of all that is kept. They are worked out when they are asked for. A process that has not read the account yet has
-// none.
+// Metrics are the metrics of the whole account, computed on each scrape. A process that has not read the account yet has none.
 type Metrics struct {
 	k             *Keeper
 	cost, saved   *prometheus.Desc
 	unknown, from *prometheus.Desc
 }
 
-// NewMetrics are the metrics of a keeper's account.
+// NewMetrics returns the metrics of a keeper's account.
 func NewMetrics(k *Keeper) *Metrics {
 	of := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("dovetail_"+name, help, labels, nil)

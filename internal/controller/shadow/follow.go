@@ -21,7 +21,7 @@ import (
 // the other does not know of that. What it writes later of the same decision is no occasion to decide. Which instant it
 // decided at can't be known, so several are tried (decideLike).
 
-// FollowClaim is told of a NodeClaim as it is read now, before that is taken in.
+// FollowClaim processes a change of a NodeClaim before State is updated.
 func (s *Watcher) FollowClaim(was, is *model.Claim) {
 	replaces, removed := cluster.ReplacedBy(is)
 	switch {
@@ -53,7 +53,7 @@ func (s *Watcher) FollowClaim(was, is *model.Claim) {
 	}
 }
 
-// FollowNode is told of a node as it is read now, before that is taken in.
+// FollowNode processes a change of a node before State is updated.
 func (s *Watcher) FollowNode(was, is *model.Node) {
 	have := s.byNode[is.Name]
 	if was == nil || have == nil {

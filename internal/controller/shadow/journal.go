@@ -262,10 +262,10 @@ func (s *Watcher) chargeUntil(now time.Time) {
 	s.at = now
 }
 
-// SetOthers says for the report which other autoscalers are live.
+// SetOthers sets the other live autoscalers for the report.
 func (s *Watcher) SetOthers(others []string) { s.others = others }
 
-// Report returns what was decided so far beside what was done, until now if the cluster has been read.
+// Report compares the decisions so far with what happened. It extends until now if the cluster has been read.
 func (s *Watcher) Report(now time.Time, isRead bool) report.Shadow {
 	if isRead {
 		s.observe(now, s.state.Snapshot(now))

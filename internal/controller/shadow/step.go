@@ -17,7 +17,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Step decides once in shadow mode: what is decided is taken to be under way, and nothing is called.
+// Step makes one decision in shadow mode: its actions are assumed to be under way, and no call is made.
 func (s *Watcher) Step(now time.Time, snap *model.Snapshot, req decide.Request) time.Time {
 	next := s.loop.CheckDrift(now, snap)
 	s.keepSnapshot(now, snap)

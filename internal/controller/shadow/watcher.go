@@ -38,8 +38,8 @@ func candidateUIDs(m *decide.StartedCommand) []string {
 	return out
 }
 
-// Watcher follows what was decided in shadow mode until the cluster shows what became of it, and sums up the differences.
-// Only the loop uses it. What it keeps is bounded by the cluster and by the constants above.
+// Watcher follows the decisions of shadow mode until the cluster shows the actual outcome, and sums up the differences. Only the
+// loop uses it. Its size is bounded by the cluster and by the constants above.
 type Watcher struct {
 	state  *state.State
 	loop   Loop
@@ -122,20 +122,20 @@ const (
 	lookAgain = time.Second
 )
 
-// Loop is what is used of the loop that decides. All of it is called by the loop itself, in its goroutine.
+// Loop is the part of the deciding loop that shadow mode uses. All methods are called in the loop's goroutine.
 type Loop interface {
 	// IsWatching reports whether the cluster has been read, and this process leads.
 	IsWatching() bool
-	// Decide decides and verifies that. What is to be remembered of it is the loop's memory from then on. The time is when to
-	// look again though nothing happens; zero: no need.
+	// Decide makes and verifies a decision, and updates the loop's memory. The returned time is when to decide again without
+	// changes; zero: not needed.
 	Decide(now time.Time, snap *model.Snapshot, req decide.Request) (decide.Output, time.Time)
-	// Try decides from the loop's memory and leaves that as it is.
+	// Try makes a decision from the loop's memory without updating it.
 	Try(now time.Time, snap *model.Snapshot, req decide.Request) decide.Output
-	// CloseBatches ends all waiting for further pods, and reports whether there were pods to decide on.
+	// CloseBatches ends all batch windows, and reports whether there were pods to decide on.
 	CloseBatches(now time.Time) bool
-	// CheckDrift asks the provider now and then which machines have drifted, and returns when it does next.
+	// CheckDrift asks the provider at intervals for drifted machines, and returns when it does so next.
 	CheckDrift(now time.Time, snap *model.Snapshot) time.Time
-	// Rest makes the next step begin later the more the one that began then has cost.
+	// Rest delays the next step in proportion to the duration of the step that started at began.
 	Rest(began time.Time)
 }
 

@@ -35,8 +35,8 @@ type RepairPolicy struct {
 
 // HealthIn is the input of ReadHealth.
 type HealthIn struct {
-	Repair   []RepairPolicy // none: no node is
-	NoRepair bool           // only those of node groups are, whose options say when
+	Repair   []RepairPolicy // none: no node is repaired
+	NoRepair bool           // only nodes of node groups are repaired, according to their options
 }
 
 // Health contains the unhealthy nodes. The zero value contains none.
@@ -180,7 +180,7 @@ func (in *HealthIn) matchesOf(claim *model.Claim, n *model.Node, pool *model.Nod
 	return out
 }
 
-// CountsForRepair reports whether a claim's node is one of those of its NodePool that may be repaired.
+// CountsForRepair reports whether a NodeClaim's node counts as one of the nodes of its NodePool that may be repaired.
 func CountsForRepair(c *model.Claim) bool { return c.Is(lifecycle.Registered) }
 
 // Of returns the problem of a NodeClaim's node.
@@ -203,7 +203,7 @@ func (h *Health) RepairRefusal(pool string) (plan.Reason, bool) {
 	return plan.Reason{Code: plan.RepairBlocked, Pool: pool, Subject: plan.ObjectOf("nodepool", pool), Detail: plan.OfRepairBlocked{Most: most, Total: k.nodes, Unhealthy: k.unhealthy}}, k.unhealthy > most
 }
 
-// CanReplace reports whether a claim's node is broken at an instant and may be repaired with its replacement first.
+// CanReplace reports whether a NodeClaim's node is broken at now and may be repaired by launching a replacement first.
 func (h *Health) CanReplace(c *model.Claim, now time.Time) bool {
 	if !h.IsBroken(c, now) {
 		return false
@@ -212,8 +212,7 @@ func (h *Health) CanReplace(c *model.Claim, now time.Time) bool {
 	return !refused
 }
 
-// IsDrainBounded reports whether the pods of a broken node are waited for no longer than its repair allows, if the drain
-// begins now.
+// IsDrainBounded reports whether a drain of a broken node that begins now waits for pods no longer than its repair policy allows.
 func (h *Health) IsDrainBounded(c *model.Claim, now time.Time) bool {
 	end := now.Add(h.Of(c).Drain)
 	if t, err := time.Parse(time.RFC3339, c.Annotations[lifecycle.TerminationTime]); err == nil {
@@ -222,19 +221,19 @@ func (h *Health) IsDrainBounded(c *model.Claim, now time.Time) bool {
 	return c.TerminationGracePeriod >= 0 && c.TerminationGracePeriod <= h.Of(c).Drain
 }
 
-// BoundDrain returns the update of a broken node's claim that gives it the time of termination that its repair allows.
+// BoundDrain returns the update of a broken node's NodeClaim that sets the termination time allowed by its repair policy.
 func (h *Health) BoundDrain(c *model.Claim, now time.Time) plan.UpdateClaim {
 	s := h.Of(c)
 	return plan.UpdateClaim{Claim: c.Name, UID: c.UID, Annotations: map[string]string{lifecycle.TerminationTime: now.Add(s.Drain).UTC().Format(time.RFC3339)}, Why: s.Cause}
 }
 
-// RepairIn is the input of repairs that are not disruption commands.
+// RepairIn is the input of repairs outside of disruption commands.
 type RepairIn struct {
 	plan.Begun
 	Health *Health
-	Force  bool          // machines that have been broken for longer than the grace are deleted, as by Karpenter before v1.15
-	Grace  time.Duration // a broken node is replaced first and within budgets for this long
-	Retry  time.Duration // after which a claim that is just being written to is looked at again
+	Force  bool          // delete machines that have been broken for longer than Grace, as Karpenter before v1.15 does
+	Grace  time.Duration // how long a broken node is repaired within budgets and with its replacement first
+	Retry  time.Duration // delay after which a NodeClaim that is being written is evaluated again
 }
 
 // ForceRepairs deletes, if in.Force, NodeClaims whose node has been unhealthy for longer than the grace period. Their termination

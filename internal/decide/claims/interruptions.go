@@ -15,14 +15,14 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// InterruptionMemory is what BatchInterruptions remembers from step to step. The zero value is valid.
+// InterruptionMemory is the state that BatchInterruptions keeps between steps. The zero value is valid.
 type InterruptionMemory struct {
 	solved map[string]bool // by uid of an interrupted claim: its pods have been decided on
 }
 
-// BatchInterruptions reports whether pods of newly interrupted machines are decided on in this step, and when they are if not;
-// zero: there are none. They are decided on at once, though together with those of others whose notices come within idle of
-// each other, and no later than five times that after the first notice.
+// BatchInterruptions reports whether pods of newly interrupted machines are decided on in this step and, if not, when; zero: there
+// are none. It batches them with pods of machines whose notices arrive within idle of each other, at most five times idle after the
+// first notice.
 func BatchInterruptions(v *cluster.View, idle time.Duration, mem InterruptionMemory) (due bool, until time.Time, next InterruptionMemory) {
 	if len(v.Interruptions) == 0 {
 		return false, time.Time{}, InterruptionMemory{}
@@ -61,15 +61,15 @@ func BatchInterruptions(v *cluster.View, idle time.Duration, mem InterruptionMem
 	return due, until, next
 }
 
-// InterruptionIn is what the drain of interrupted machines depends on.
+// InterruptionIn is the input of DrainInterrupted.
 type InterruptionIn struct {
 	plan.Begun
-	Slots    map[string]*model.Claim // by pod uid: the claim that has a slot for its successor
-	Expected func(*model.Pod) bool   // whether a pod is expected on a standing node
+	Slots    map[string]*model.Claim // by pod UID: the NodeClaim with a slot for its successor
+	Expected func(*model.Pod) bool   // reports whether a pod is expected on an existing node
 }
 
-// DrainInterrupted takes each interrupted machine one step on, in the order of the claims' names: it marks it, keeps new pods off
-// its node, and deletes it as soon as each of its pods has a home that is ready, or its drain must begin.
+// DrainInterrupted advances each interrupted machine by one step, in the order of NodeClaim names: it marks the machine, closes its
+// node to new pods, and deletes it once each of its pods has a Ready node, or when its drain must begin.
 func DrainInterrupted(v *cluster.View, in InterruptionIn) (out plan.Part) {
 	for _, name := range slices.Sorted(maps.Keys(v.Interruptions)) {
 		x := v.Interruptions[name]

@@ -14,31 +14,31 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// LifecyclePolicy is how claims are taken on.
+// LifecyclePolicy configures the lifecycle of NodeClaims.
 type LifecyclePolicy struct {
 	lifecycle.Policy
-	// SlowSchedulerTimeout is how long after its initialization a node may be kept for pods that kube-scheduler binds
-	// while it still binds such pods to other nodes.
+	// SlowSchedulerTimeout is how long after its initialization a node may stay reserved for pods that kube-scheduler binds, while
+	// it is still binding such pods to other nodes.
 	SlowSchedulerTimeout time.Duration
 }
 
-// LifecycleMemory is what Lifecycle remembers from step to step. The zero value is valid.
+// LifecycleMemory is the state that Lifecycle keeps between steps. The zero value is valid.
 type LifecycleMemory struct {
 	nodelessSince  map[string]time.Time // by claim uid: since when it is launched and has no node
 	daemonLandedAt time.Time            // when a pod of a DaemonSet last came to a node that is reserved
 }
 
-// Holding is what a claim's machine holds for pods.
+// Holding is the capacity that a NodeClaim's machine holds for pods.
 type Holding struct {
 	Binding bool      // pods are being bound to its node
-	Awaited int       // pods that slots are kept for and that are not on the node yet
-	Coming  bool      // they are certain to come yet
-	Landed  time.Time // when that was last so, or one of them last came; zero: nothing is held
+	Awaited int       // number of pods with slots that are not on the node yet
+	Coming  bool      // these pods are certain to arrive
+	Landed  time.Time // when Coming was last true, or when one of them last arrived; zero: nothing is held
 
-	Rollouts map[string]lifecycle.Rollout // of a claim that is being deleted, by pod uid: pods whose Deployment is restarted
+	Rollouts map[string]lifecycle.Rollout // for a NodeClaim that is being deleted, by pod UID: pods whose Deployment is restarted
 }
 
-// Lifecycle takes claims on, one after another.
+// Lifecycle advances NodeClaims one after another.
 type Lifecycle struct {
 	view      *cluster.View
 	policy    LifecyclePolicy
@@ -47,16 +47,17 @@ type Lifecycle struct {
 	barred    func(*model.Claim) lifecycle.BarredLaunch
 }
 
-// NewLifecycle returns a Lifecycle that has taken no claim on yet. The function barred returns what keeps a claim of others from being launched.
+// NewLifecycle returns a Lifecycle that has not advanced any NodeClaim. The function barred returns why a NodeClaim created by
+// others is not launched.
 func NewLifecycle(v *cluster.View, policy LifecyclePolicy, mem LifecycleMemory, barred func(*model.Claim) lifecycle.BarredLaunch) *Lifecycle {
 	return &Lifecycle{v, policy, mem, LifecycleMemory{map[string]time.Time{}, mem.daemonLandedAt}, shortages{view: v}, barred}
 }
 
-// Memory returns what the next step should remember of the claims that were taken on.
+// Memory returns the state to keep for the next step.
 func (lc *Lifecycle) Memory() LifecycleMemory { return lc.next }
 
-// Advance returns a claim's next step. When a pod of a DaemonSet last came to a reserved node counts from then on for the
-// claims after it, too.
+// Advance returns the next step of a NodeClaim. The time at which a DaemonSet pod last arrived on a reserved node applies from then
+// on to the NodeClaims after it, too.
 func (lc *Lifecycle) Advance(c *model.Claim, h Holding) lifecycle.Output {
 	in, landedAt := lc.inputOf(c, h)
 	lc.next.daemonLandedAt = landedAt
@@ -70,7 +71,7 @@ func (lc *Lifecycle) Advance(c *model.Claim, h Holding) lifecycle.Output {
 	return out
 }
 
-// Input returns what a claim's next step depends on.
+// Input returns the input of a NodeClaim's next step.
 func (lc *Lifecycle) Input(c *model.Claim, h Holding) lifecycle.Input {
 	in, _ := lc.inputOf(c, h)
 	return in

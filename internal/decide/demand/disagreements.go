@@ -20,18 +20,18 @@ type Disagreements struct {
 	mem          DisagreementMemory
 }
 
-// DisagreementMemory is what Disagreements remember from step to step.
+// DisagreementMemory is the state that Disagreements keeps between steps.
 type DisagreementMemory struct {
 	byPod map[string]disagreement // by pod uid
 }
 
-// NewDisagreements returns what is remembered of disagreements. A pod that fits a standing node and is still pending after this
-// long is one; it is tried for the pod again after retry.
+// NewDisagreements returns Disagreements with their memory. A pod that fits an existing node and is still pending after the
+// duration after is a disagreement. The node is tried again after retry.
 func NewDisagreements(v *cluster.View, after, retry time.Duration, mem DisagreementMemory) *Disagreements {
 	return &Disagreements{View: v, after: after, retry: retry, mem: mem}
 }
 
-// Result returns what the next step remembers.
+// Result returns the state to keep for the next step.
 func (sd *Disagreements) Result() DisagreementMemory { return sd.mem }
 
 // CloseNode closes a node, by name, to a pod, by UID, because verify rejected the binding for this reason.
@@ -68,10 +68,10 @@ const maxDisagreements = 6
 // maxRefusedBindings is the same for nodes that verify is against: each was launched for the pod, or for a command that moves it.
 const maxRefusedBindings = 2
 
-// FindRefused finds standing nodes that kube-scheduler has not used for a pod although it fits by every check here, and
-// refuses a pod after maxDisagreements of them. It returns the demand that is left, the names of the nodes, which are
-// closed to it, and the refused pods. expected are the standing nodes on which pods were expected after the last step, by pod
-// uid. What is known of pods that are not decided on stays known.
+// FindRefused finds existing nodes that kube-scheduler has not used for a pod although it passes all checks, and refuses a pod
+// after maxDisagreements of them. It returns the remaining demand, the names of the nodes, which are closed to the pod, and the
+// refused pods. expected are the existing nodes on which pods were expected after the last step, by pod UID. The state of undecided
+// pods is kept.
 func (sd *Disagreements) FindRefused(left, undecided []*model.Pod, expected map[string]Placement) (kept []*model.Pod, closed map[string]bool, refused []plan.PodDecision) {
 	mismatches := map[string]disagreement{}
 	for _, p := range undecided {
@@ -130,7 +130,7 @@ func (sd *Disagreements) refusal(m disagreement) (plan.Reason, bool) {
 	return plan.Reason{Code: plan.Mismatch, Detail: plan.OfMismatch{Node: m.nodes[len(m.nodes)-1], Twice: true}}, true
 }
 
-// WhyRefused returns why nothing more is launched for a pod, and until when; false: something may be.
+// WhyRefused returns why nothing more is launched for a pod, and until when; refused is false if a launch is allowed.
 func (sd *Disagreements) WhyRefused(p *model.Pod) (why plan.Reason, until time.Time, refused bool) {
 	m := sd.of(p)
 	why, refused = sd.refusal(m)
@@ -140,7 +140,7 @@ func (sd *Disagreements) WhyRefused(p *model.Pod) (why plan.Reason, until time.T
 // HasLeftNodes reports whether existing nodes are closed to a pod.
 func (sd *Disagreements) HasLeftNodes(p *model.Pod) bool { return len(sd.of(p).nodes) > 0 }
 
-// WhyNotBound returns why verify rejected the last binding of a pod; an empty code: it did not.
+// WhyNotBound returns why verify rejected the last binding of a pod; an empty code: it was not rejected.
 func (sd *Disagreements) WhyNotBound(p *model.Pod) plan.Reason {
 	return sd.mem.byPod[p.UID].why
 }
@@ -149,5 +149,5 @@ func (sd *Disagreements) WhyNotBound(p *model.Pod) plan.Reason {
 type Placement struct {
 	Node  string
 	Since time.Time
-	Ends  time.Time // when the pods end whose capacity it waits for; zero: the capacity is free
+	Ends  time.Time // when the terminating pods whose capacity it waits for end; zero: the capacity is free
 }

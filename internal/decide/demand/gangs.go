@@ -21,31 +21,31 @@ import (
 // capacity and constraints that bind single pods bind gangs too. That includes the domain that a gang's pods must share, which is an
 // affinity among them: the solver settles on a domain early, so a gang that comes short with it is also tried in each domain by itself.
 
-// GangNeed is a gang among the demand.
+// GangNeed is a gang with pods in the demand.
 type GangNeed struct {
 	Name     string
 	Priority int32
-	Created  time.Time // its oldest pod
+	Created  time.Time // creation time of its oldest pod
 
-	Least int // pods that must have a place for it to run
-	Has   int // pods of it that have one already
-	Need  int // pods of the demand that must be placed: Least without Has
-	Given int // pods of it that are solved for; if fewer than Need, no plan can hold it
+	Least int // minimum number of its pods that must be placed
+	Has   int // number of its pods that are already placed
+	Need  int // number of pods of the demand that must be placed: Least minus Has
+	Given int // number of its pods in the problem; if fewer than Need, no plan can place it
 
-	Domain string // label of nodes that its pods must have one value of; empty: none
+	Domain string // node label that must have the same value for all its pods; empty: none
 
 	pods     []*model.Pod
 	requests model.Resources // what Need of its pods ask for at least
 }
 
-// Room is how much of each resource may be placed at most. A negative amount is unlimited.
+// Room is the maximum amount of each resource that may be placed. A negative amount means no limit.
 type Room model.Resources
 
-// GangTrial is a plan for some of the demand.
+// GangTrial is a plan for a part of the demand.
 type GangTrial struct {
 	Problem *solve.Problem
 	Result  *solve.Result
-	Lacks   func(gang string) (*model.Pod, []plan.Reason) // the first pod of a gang that it leaves out, and why; nil: it leaves none out
+	Lacks   func(gang string) (*model.Pod, []plan.Reason) // the first pod of a gang that is not placed, and why; nil: all are placed
 }
 
 // maxGangPods bounds the pods that are solved for to find the gangs that have a place; a trial is counted as at least gangTrialPods.
@@ -59,10 +59,10 @@ const (
 	maxDomains      = 16
 )
 
-// Pins are the values of their domain labels that gangs are placed on, by gang.
+// Pins are the values of their domain labels to which gangs are pinned, by gang.
 type Pins map[string]string
 
-// GangChoice finds the gangs that have a place.
+// GangChoice selects the gangs that can be placed.
 type GangChoice struct {
 	gangs  []*GangNeed // in the order in which they are served
 	demand []*model.Pod
@@ -78,8 +78,8 @@ type GangChoice struct {
 	trials int  // that may still be made, see maxSingleTrials
 }
 
-// NewGangChoice returns a choice among the gangs of some demand, for which there is so much room at most. pack solves for pods, and values
-// lists the values that a domain label may have.
+// NewGangChoice returns a choice among the gangs of a demand, for at most room. pack solves for pods, and values returns the
+// possible values of a domain label.
 func NewGangChoice(gangs []*GangNeed, demand []*model.Pod, room Room, pack func([]*model.Pod, Pins) GangTrial, values func(domain string) []string) *GangChoice {
 	slices.SortFunc(gangs, func(a, b *GangNeed) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name))
@@ -88,7 +88,8 @@ func NewGangChoice(gangs []*GangNeed, demand []*model.Pod, room Room, pack func(
 		room: room, pins: Pins{}, trials: maxSingleTrials}
 }
 
-// Place returns a plan that places enough pods of each gang or none, and the refusals of the pods that it leaves out for that.
+// Place returns a plan that places enough pods of each gang or none of its pods, and refusals for the pods left out for this
+// reason.
 func (gc *GangChoice) Place() (GangTrial, []solve.Refusal) {
 	t := gc.pack(gc.demand, nil)
 	whole := gc.findShort(t)

@@ -14,21 +14,21 @@ import (
 
 import ()
 
-// LearnedType is what machines of a type came with in a pool. Resources are amounts by name.
+// LearnedType is what launched machines of an instance type provided in a NodePool. Resources are amounts by name.
 type LearnedType struct {
-	Pool     string                      `json:"pool"` // by uid
+	Pool     string                      `json:"pool"` // UID
 	Type     string                      `json:"type"`
-	Basis    string                      `json:"basis"` // of the pool
+	Basis    string                      `json:"basis"` // basis of the NodePool
 	Image    string                      `json:"image,omitempty"`
 	Promised map[string]int64            `json:"promised"`
-	Came     map[string]map[string]int64 `json:"came"` // by claim uid
+	Came     map[string]map[string]int64 `json:"came"` // provided resources, by NodeClaim UID
 }
 
-// LearnedPod is the claims whose machines came short for a pod.
+// LearnedPod lists the NodeClaims whose machines had too little capacity for a pod.
 type LearnedPod struct {
-	Pod    string      `json:"pod"` // by uid
+	Pod    string      `json:"pod"` // UID
 	Class  string      `json:"class"`
-	Pool   string      `json:"pool"` // by uid
+	Pool   string      `json:"pool"` // UID
 	Basis  string      `json:"basis"`
 	Claims []string    `json:"claims"`
 	Why    plan.Reason `json:"why"`
@@ -37,11 +37,11 @@ type LearnedPod struct {
 // maxMachinesPerType is how many machines of a type are told of: more prove nothing more.
 const maxMachinesPerType = 8
 
-// Changes counts the changes of what Learned returns.
+// Changes returns the number of changes of the result of Learned.
 func (m *ShortfallMemory) Changes() int { return m.changes }
 
-// Learned returns what must outlive the process: instance types by NodePool and name, and pods by uid. names are the resources by
-// Dim.
+// Learned returns the state to store across restarts: instance types by NodePool and name, and pods by UID. names are the resource
+// names by Dim.
 func (m *ShortfallMemory) Learned(names []string) (types []LearnedType, pods []LearnedPod) {
 	amounts := func(r model.Resources) map[string]int64 {
 		out := map[string]int64{}
@@ -70,7 +70,7 @@ func (m *ShortfallMemory) Learned(names []string) (types []LearnedType, pods []L
 	return types, pods
 }
 
-// WithLearned returns a memory that what Learned returned is added to; dim numbers a resource.
+// WithLearned returns a memory with the result of Learned added; dim returns the dimension of a resource.
 func (m ShortfallMemory) WithLearned(types []LearnedType, pods []LearnedPod, dim func(name string) model.Dim) ShortfallMemory {
 	resources := func(amounts map[string]int64) model.Resources {
 		var out model.Resources

@@ -46,9 +46,8 @@ func namedNodes(c *model.Class) (out []namedNode) {
 	return out
 }
 
-// NamedNodeReasons returns why none of the nodes takes a class that runs only on certain nodes: by node, nearest miss
-// first. Launching a node can't help such pods, so what its pools have to say is left out. It returns the reasons given
-// for any other class.
+// NamedNodeReasons returns why none of the nodes fits a class that can run only on certain nodes: by node, nearest miss first. It
+// omits the reasons of NodePools, because a new node cannot help such pods. For any other class, it returns the given reasons.
 func NamedNodeReasons(v *cluster.View, c *model.Class, reasons []plan.Reason) []plan.Reason {
 	named := namedNodes(c)
 	if len(named) == 0 || len(reasons) > 0 && isPodFault(reasons[0].Code) {

@@ -21,14 +21,14 @@ import (
 // smallNodeDivisor is how much smaller than the largest machine of the stream, by price, a machine must be to wait.
 const smallNodeDivisor = 4
 
-// SmallNodes delays the pods of small machines while pods of their namespace stream in.
+// SmallNodes delays the pods of small machines while pods of their namespace are arriving in a stream.
 type SmallNodes struct {
 	Now       time.Time
-	Delay     time.Duration   // how long a pod may wait for others to share a machine with
-	Streaming map[string]bool // namespaces whose pods stream in
+	Delay     time.Duration   // maximum time that a pod waits for others to share a machine with
+	Streaming map[string]bool // namespaces with a stream of new pods
 }
 
-// SmallNodeMemory is what SmallNodes remembers from step to step. The zero value is valid.
+// SmallNodeMemory is the state that SmallNodes keeps between steps. The zero value is valid.
 type SmallNodeMemory struct {
 	largestNode  largestNode
 	delayedSince map[string]time.Time // by pod uid: since when it waits for others to share a machine with
@@ -51,7 +51,7 @@ func (sn *SmallNodes) largestPrice(mem SmallNodeMemory, nodes []solve.NewNode) (
 	return most
 }
 
-// Launched returns the memory with what a plan made while pods stream in launches.
+// Launched returns the memory with the launches of a plan that was made during a stream.
 func (sn *SmallNodes) Launched(mem SmallNodeMemory, nodes []solve.NewNode) SmallNodeMemory {
 	if len(nodes) > 0 {
 		mem.largestNode = largestNode{sn.largestPrice(mem, nodes), sn.Now}
@@ -59,10 +59,10 @@ func (sn *SmallNodes) Launched(mem SmallNodeMemory, nodes []solve.NewNode) Small
 	return mem
 }
 
-// DelayPods returns the demand without the pods that wait for others to share a machine with, the youngest of
-// their class, and how many wait. None does where pods look at where others are or belong to a gang, for those must be decided on together;
-// nor where one would wait for too long: then all is launched. Left is the demand that is not decided on in this step:
-// since when it waits is not forgotten.
+// DelayPods returns the demand without the pods that wait for others to share a machine with (the youngest of their class), and the
+// number of waiting pods. No pod waits if pods depend on the placement of others or belong to a gang, because they must be decided
+// together; nor if one would wait for longer than Delay: then all are launched. left is the demand that is not decided on in this
+// step; its waiting times are kept.
 func (sn *SmallNodes) DelayPods(mem SmallNodeMemory, demand, left []*model.Pod, nodes []solve.NewNode) (kept []*model.Pod, waiting int, next SmallNodeMemory) {
 	next = mem.Forget(left)
 	most := sn.largestPrice(mem, nodes)
@@ -117,7 +117,7 @@ func (sn *SmallNodes) DelayPods(mem SmallNodeMemory, demand, left []*model.Pod, 
 	return slices.DeleteFunc(slices.Clone(demand), func(p *model.Pod) bool { return delayed[p] }), len(delayed), next
 }
 
-// Forget returns the memory without since when pods wait, but for those that are not decided on.
+// Forget returns the memory without waiting times, except those of undecided pods.
 func (mem SmallNodeMemory) Forget(undecided []*model.Pod) SmallNodeMemory {
 	var left map[string]time.Time
 	for _, p := range undecided {

@@ -16,9 +16,9 @@ import (
 // on no node: whether it will on a new one, only a new one shows.
 const mostStorageTrials = 2
 
-// HoldBackStorage returns the pods of new nodes that wait until it is known whether the driver of their StorageClass reports
-// storage on other new nodes, those that hold reservations included; nil: none waits. None does that belongs to a gang: a part of
-// a gang can't be tried.
+// HoldBackStorage returns the pods of new nodes that wait until it is known whether the driver of their StorageClass reports free
+// storage on other new nodes, including nodes with reservations; nil: none. Pods of a gang never wait, because a part of a gang
+// cannot be tried.
 func HoldBackStorage(nodes []solve.NewNode, reservations map[string]*cluster.Reservation) (held map[*model.Pod]plan.Reason) {
 	var trials map[string]int // by StorageClass
 	for i := range nodes {

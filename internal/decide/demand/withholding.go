@@ -22,8 +22,8 @@ type Withheld struct {
 	Why  plan.Reason
 }
 
-// Withholding keeps what was withheld out of the demand: for a while the first time, twice as long each time after, at most
-// maxWithheld. What is withheld outlives the process: see WithholdingMemory.Learned.
+// Withholding removes withheld parts from the demand: for a retry interval the first time, twice as long each further time, at most
+// maxWithheld. The state is stored across restarts: see WithholdingMemory.Learned.
 type Withholding struct {
 	*cluster.View
 	mem WithholdingMemory
@@ -32,7 +32,7 @@ type Withholding struct {
 	closed map[string]*model.NodePool // by name: withheld NodePools, as the solver is given them
 }
 
-// WithholdingMemory is what Withholding remembers from step to step.
+// WithholdingMemory is the state that Withholding keeps between steps.
 type WithholdingMemory struct {
 	pods    map[string]withheldPart // by pod uid
 	pools   map[string]withheldPart // by pool name
@@ -54,13 +54,13 @@ const (
 	forgetWithheld = time.Hour
 )
 
-// NewWithholding returns what is remembered of what is withheld.
+// NewWithholding returns a Withholding with its memory.
 func NewWithholding(v *cluster.View, mem WithholdingMemory) *Withholding {
 	return &Withholding{View: v, mem: mem}
 }
 
-// Read withholds parts from this step on, for retry the first time, and forgets what is gone. It returns when the first part is
-// tried again (zero: there is none), and what to remember.
+// Read withholds parts from this step on, for retry the first time, and removes parts that no longer exist. It returns when the
+// first part is tried again (zero: none), and the state to keep.
 func (wh *Withholding) Read(parts []Withheld, retry time.Duration) (next time.Time, mem WithholdingMemory) {
 	wh.due = !wh.mem.next.IsZero() && !wh.Now.Before(wh.mem.next)
 	if len(parts) == 0 && len(wh.mem.pods) == 0 && len(wh.mem.pools) == 0 {
@@ -127,7 +127,7 @@ func (wh *Withholding) OfPool(name string) (withheldPart, bool) {
 	return x, ok && wh.Now.Before(x.Until)
 }
 
-// SplitPods returns the pods that are planned for, and a refusal for each of the others.
+// SplitPods returns the pods to plan for, and a refusal for each of the others.
 func (wh *Withholding) SplitPods(pods []*model.Pod) (planned []*model.Pod, refused []solve.Refusal) {
 	if len(wh.mem.pods) == 0 {
 		return pods, nil
@@ -145,7 +145,7 @@ func (wh *Withholding) SplitPods(pods []*model.Pod) (planned []*model.Pod, refus
 // IsDue reports whether a withheld part is tried again in this step.
 func (wh *Withholding) IsDue() bool { return wh.due }
 
-// Close returns a NodePool in the form of the solver: not Ready if it is withheld.
+// Close returns a NodePool for the solver: not Ready if it is withheld.
 func (wh *Withholding) Close(p *model.NodePool) *model.NodePool {
 	x, ok := wh.OfPool(p.Name)
 	if !ok || !p.Ready {
@@ -164,7 +164,7 @@ func (wh *Withholding) Close(p *model.NodePool) *model.NodePool {
 	return closed
 }
 
-// Explain replaces, in refusals, what is said of NodePools that are withheld by the reason for that.
+// Explain replaces the reasons of withheld NodePools in refusals with the reason for withholding them.
 func (wh *Withholding) Explain(refused []solve.Refusal) {
 	if len(wh.closed) == 0 {
 		return
@@ -181,20 +181,20 @@ func (wh *Withholding) Explain(refused []solve.Refusal) {
 	}
 }
 
-// LearnedWithheld is a pod or a NodePool that is left out of plans, or was within the last hour.
+// LearnedWithheld is a pod or a NodePool that is withheld, or was within the last hour.
 type LearnedWithheld struct {
-	Pod  string `json:"pod,omitempty"`  // by uid
-	Pool string `json:"pool,omitempty"` // by name
+	Pod  string `json:"pod,omitempty"`  // UID
+	Pool string `json:"pool,omitempty"` // name
 	withheldPart
 }
 
 // mostLearnedWithheld is how many pods are told of that are left out of plans; NodePools are told of all.
 const mostLearnedWithheld = 300
 
-// Changes counts the changes of what Learned returns.
+// Changes returns the number of changes of the result of Learned.
 func (m *WithholdingMemory) Changes() int { return m.changes }
 
-// Learned returns what must outlive the process: NodePools by name, then pods by uid.
+// Learned returns the state to store across restarts: NodePools by name, then pods by UID.
 func (m *WithholdingMemory) Learned() (out []LearnedWithheld) {
 	for _, name := range slices.Sorted(maps.Keys(m.pools)) {
 		out = append(out, LearnedWithheld{Pool: name, withheldPart: m.pools[name]})
@@ -206,7 +206,7 @@ func (m *WithholdingMemory) Learned() (out []LearnedWithheld) {
 	return out
 }
 
-// WithLearned returns a memory in which what Learned returned takes the place of what was remembered of it.
+// WithLearned returns a memory with the result of Learned in place of its own state.
 func (m WithholdingMemory) WithLearned(list []LearnedWithheld) WithholdingMemory {
 	m.pods, m.pools = map[string]withheldPart{}, map[string]withheldPart{}
 	for _, x := range list {

@@ -14,43 +14,43 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// BackOff is until when a claim is not disrupted, and how often in a row that was so.
+// BackOff is the back-off of a NodeClaim: until when it is not disrupted, and how many times in a row.
 type BackOff struct {
 	Until time.Time
-	Times int    // how often in a row it was kept so
-	Begun int    // of these times, how often a disruption command had begun and was taken back
+	Times int    // number of consecutive back-offs
+	Begun int    // number of these after a disruption command had begun and was cancelled
 	rules string // where no command was found: what pods and NodePools were then, see searchRules; another search is due when they change
 }
 
-// BackOffs are the claims that no disruption command is to take for a while.
+// BackOffs are the back-offs of NodeClaims, which disruption commands skip.
 type BackOffs struct {
 	*cluster.View
 	mem BackOffMemory
 	out plan.Part
 }
 
-// NewBackOffs returns the back-offs that are remembered.
+// NewBackOffs returns the BackOffs in a memory.
 func NewBackOffs(v *cluster.View, mem BackOffMemory) *BackOffs { return &BackOffs{View: v, mem: mem} }
 
-// Result returns when to look again, and what to remember.
+// Result returns when to decide again, and the state to keep for the next step.
 func (bo *BackOffs) Result() (plan.Part, BackOffMemory) { return bo.out, bo.mem }
 
-// BackOffMemory is what BackOffs remember from step to step.
+// BackOffMemory is the state that BackOffs keeps between steps.
 type BackOffMemory struct {
 	byClaim map[string]BackOff // by uid
 }
 
-// Until returns until when a claim, by uid, backs off, or did last; zero: never since it is remembered.
+// Until returns the end of the current or last back-off of a NodeClaim, by UID; zero: none is known.
 func (m *BackOffMemory) Until(uid string) time.Time { return m.byClaim[uid].Until }
 
-// Hold keeps a claim, by uid, from new disruption commands for a while after one failed: for d the first time, twice as
-// long each time after, two hours at most.
+// Hold starts a back-off of a NodeClaim, by UID, after a failed disruption command: d the first time, twice as long each further
+// time, at most two hours.
 func (bo *BackOffs) Hold(uid string, d time.Duration) {
 	bo.add(uid, d, BackOff{Begun: 1})
 }
 
-// HoldCandidate keeps a candidate from being looked at again for a while after no command was found for it: as long as
-// Hold does, or until what decides that changes.
+// HoldCandidate starts a back-off of a candidate for which no command was found. It lasts as long as that of Hold, or until a
+// relevant change.
 func (bo *BackOffs) HoldCandidate(u *disrupt.Candidate, d time.Duration) {
 	bo.add(u.Claim.UID, d, BackOff{rules: bo.searchRules(u)})
 }
@@ -71,8 +71,8 @@ func (bo *BackOffs) add(uid string, d time.Duration, now BackOff) {
 	bo.out.WakeAt(m[uid].Until)
 }
 
-// Holds returns the back-off that a candidate is in; false: it is in none. One of a search that found nothing ends when
-// the candidate's pods or the NodePools change.
+// Holds returns the back-off of a candidate; false if there is none. A back-off after a search without a result ends when the
+// candidate's pods or the NodePools change.
 func (bo *BackOffs) Holds(u *disrupt.Candidate) (BackOff, bool) {
 	s, ok := bo.mem.byClaim[u.Claim.UID]
 	return s, ok && bo.Now.Before(s.Until) && (s.rules == "" || s.rules == bo.searchRules(u))

@@ -13,20 +13,20 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// NotesIn is what is noted, besides what the Snapshot says.
+// NotesIn is the input of BlockerNotes in addition to the Snapshot.
 type NotesIn struct {
-	Candidates  []*disrupt.Candidate    // every machine with a node, by node name
-	IsBroken    func(*model.Claim) bool // reports whether a claim's node is to be repaired
+	Candidates  []*disrupt.Candidate    // every machine with a node, sorted by node name
+	IsBroken    func(*model.Claim) bool // reports whether a NodeClaim's node is to be repaired
 	Eligibility *disrupt.Eligibility
-	BudgetLeft  func(pool *model.NodePool, cause plan.Code) (int64, plan.Reason) // how many more machines of a pool may go, and what keeps the others
-	Awaited     []Awaited                                                        // by command
+	BudgetLeft  func(pool *model.NodePool, cause plan.Code) (int64, plan.Reason) // how many more machines of a pool may be disrupted, and what blocks the others
+	Awaited     []Awaited                                                        // sorted by command
 }
 
-// Awaited is a claim whose node a disruption command waits for.
+// Awaited is a NodeClaim whose node a disruption command waits for.
 type Awaited struct {
 	Claim   *model.Claim
 	Command plan.CommandID
-	Cause   plan.Code // of the command
+	Cause   plan.Code // cause of the command
 }
 
 // blockers are the reasons for keeping a machine that somebody has asked for. Others (it came too recently, a
@@ -36,8 +36,8 @@ var blockers = map[plan.Code]bool{
 	plan.GroupRefresh: true, plan.GroupNotChosen: true, plan.LocalStorage: true, plan.SystemPod: true, plan.CustomController: true, plan.FewReplicas: true, plan.GangApart: true,
 }
 
-// BlockerNotes notes for every machine what blocks its disruption, for every pool which budgets do, for every disruption command
-// what it waits for, and for pods which of their annotations can't be read, in this order.
+// BlockerNotes returns notes, in this order: for every machine, what blocks its disruption; for every NodePool, which budgets do;
+// for every disruption command, what it waits for; and for pods, their invalid annotations.
 func BlockerNotes(v *cluster.View, in NotesIn) []plan.Note {
 	bn := notes{View: v}
 	type key struct {

@@ -10,11 +10,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Closed says, by the name of a reserved claim, whether its node is closed to pods other than those that the claim has slots for, and since when.
+// Closed contains, by the name of a reserved NodeClaim, whether its node is closed to pods without a slot, and since when.
 //
-// The node of a claim that was bought is born closed: the taint unregistered is on it until one write puts the reservation in its place. The
-// reservation of a node that joins through a node group, or that was standing (cluster.ReservedSince), comes later than the node. For as
-// long as kube-scheduler has not heard of it, it may bind pods there, too.
+// The node of a launched NodeClaim is closed from its registration: it has the unregistered taint until one write replaces that
+// taint with the reservation. The reservation of a node that joins through a node group, or that existed before
+// (cluster.ReservedSince), is written after the node exists. Until kube-scheduler has observed it, it may bind other pods there.
 type Closed map[string]closure
 
 // closure is whether a node was open when it was last seen, and when it was first seen closed.
@@ -24,7 +24,7 @@ type closure struct {
 	since time.Time // first seen closed after it was open; zero: it never was open while it could take pods
 }
 
-// Note returns k updated with the nodes of these reservations as they are now.
+// Note returns k updated with the current nodes of these reservations.
 func (k Closed) Note(now time.Time, reservations []*cluster.Reservation) Closed {
 	next := Closed{}
 	for _, h := range reservations {

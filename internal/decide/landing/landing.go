@@ -42,9 +42,9 @@ type awaitedPod struct {
 	held *cluster.Reservation
 }
 
-// AdmitPods lets the pods that have a slot come to their nodes, the oldest first: it binds those that may be bound by
-// Dovetail as soon as the node can take them, and gives the others a toleration of the reservation as soon as the node is
-// launched, so that kube-scheduler can place them.
+// AdmitPods brings pods with a slot onto their nodes, oldest first: it binds the pods that Dovetail may bind as soon as the node
+// accepts them, and adds a toleration of the reservation to the others as soon as the node is launched, so that kube-scheduler can
+// place them.
 func AdmitPods(v *cluster.View, in In) (out plan.Part) {
 	freed := freedClaims(in.Actions)
 	var pods []awaitedPod

@@ -10,8 +10,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// BindRefusal returns why Dovetail does not bind a pod; an empty code: it does. It binds pods whose rules concern nothing but the
-// node that they go to; verify.BindingCheck says the same in words of its own. Names are those of resources, by model.Dim.
+// BindRefusal returns why Dovetail does not bind a pod; an empty code: it does. It binds pods whose constraints concern no other
+// node; verify.BindingCheck checks this independently. names are the resource names by model.Dim.
 func (pol Policy) BindRefusal(p *model.Pod, names []string) plan.Reason {
 	c := p.Class
 	because := func(d plan.OfNotBindable) plan.Reason {
@@ -64,8 +64,8 @@ func (pol Policy) BindRefusal(p *model.Pod, names []string) plan.Reason {
 	return plan.Reason{}
 }
 
-// ReservationRefusal returns why a new claim of a NodePool, with these requests, can't be reserved for its pods, of which there is
-// one at least; an empty code: it can. Names are those of resources, by model.Dim.
+// ReservationRefusal returns why a new NodeClaim of a NodePool with these requests cannot be reserved for its pods (at least one);
+// an empty code: it can. names are the resource names by model.Dim.
 func (pol Policy) ReservationRefusal(pool *model.NodePool, requests model.Resources, pods []*model.Pod, names []string) plan.Reason {
 	if pol.Mode == Off {
 		return plan.Reason{Code: plan.LandingOff, Pool: pool.Name}
@@ -96,8 +96,9 @@ func (pol Policy) ReservationRefusal(pool *model.NodePool, requests model.Resour
 	return plan.Reason{}
 }
 
-// SpreadRefusal returns why no node of a NodePool, standing or new, is reserved for pods: one of them counts only domains with nodes whose taints it
-// tolerates, and requires a number of them, so a reserved node could take a domain from the others of its kind. An empty code: there is no such pod.
+// SpreadRefusal returns why no node of a NodePool, existing or new, is reserved for pods: one of them counts only domains with
+// nodes whose taints it tolerates, and requires a minimum number of domains, so a reserved node could remove a domain for similar
+// pods. An empty code: there is no such pod.
 func SpreadRefusal(pool string, pods []*model.Pod) plan.Reason {
 	for _, p := range pods {
 		for _, s := range p.Class.Spread {

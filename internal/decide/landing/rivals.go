@@ -12,8 +12,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Contest is why only kube-scheduler binds pods to a reserved node: with Dovetail binding too, both together could overfill
-// it.
+// Contest is why only kube-scheduler binds pods to a reserved node: if Dovetail did too, both together could overfill it.
 type Contest string
 
 // The kinds of Contest.
@@ -114,9 +113,9 @@ func (in *In) contestOf(h *cluster.Reservation, r *rivals, now time.Time) (_ Con
 	return why, time.Time{}
 }
 
-// NewHolds returns a function that reports whether a reserved node is kept for the pods with slots there: kube-scheduler chooses it for no others
-// any more, and what it may have chosen it for before is bound or fits in addition to them. The function also returns when that may be another
-// answer; zero: when something changes. It reads the pending pods once, when it first needs them.
+// NewHolds returns a function that reports whether a reserved node is kept for the pods with slots there: kube-scheduler no longer
+// selects it for other pods, and pods for which it may have selected it before are bound or fit in addition. The function also
+// returns when the result may change; zero: on the next change. It reads the pending pods once, on its first use.
 func NewHolds(v *cluster.View, in In) func(*cluster.Reservation) (holds bool, until time.Time) {
 	var others *rivals
 	return func(h *cluster.Reservation) (bool, time.Time) {

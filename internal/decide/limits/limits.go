@@ -26,7 +26,7 @@ import (
 // Limits over several NodePools and node groups: those of the whole cluster, and CapacityQuotas. All nodes that match
 // count, whoever launched them, and all that are being launched, each as the largest and the dearest that it may become.
 
-// WithCreated returns what limits are used for when the claims of a plan are created too.
+// WithCreated returns the use of limits including the NodeClaims that a plan creates.
 func WithCreated(v *cluster.View, uses []model.LimitUse, actions []plan.Action) []model.LimitUse {
 	out := make([]model.LimitUse, len(uses))
 	for i, u := range uses {
@@ -73,7 +73,7 @@ func uncountedLimits(v *cluster.View) map[int]string {
 	return out
 }
 
-// RefuseUncounted has the pools buy nothing that count against a limit whose use is not known.
+// RefuseUncounted prevents launches in pools that count against a limit with unknown use.
 func RefuseUncounted(v *cluster.View, pools []solve.Pool) []solve.Pool {
 	uncounted := uncountedLimits(v)
 	for i := range pools {
@@ -89,8 +89,8 @@ func RefuseUncounted(v *cluster.View, pools []solve.Pool) []solve.Pool {
 	return pools
 }
 
-// CountUse counts what the nodes, claims and group members of the Snapshot take of its limits. The function sizeOf returns the most
-// that the node of a claim without one may have, and priceOf the most that it may cost as far as that is remembered.
+// CountUse counts the nodes, NodeClaims and group members of the Snapshot against its limits. sizeOf returns the maximum capacity
+// of a NodeClaim without a node, priceOf its maximum price, if known.
 func CountUse(v *cluster.View, sizeOf func(*model.Claim) model.Resources, priceOf func(*model.Claim) int64) []model.LimitUse {
 	uses := make([]model.LimitUse, len(v.Snapshot.Limits))
 	for i, l := range v.Snapshot.Limits {
@@ -158,7 +158,7 @@ type nodePrices struct {
 
 type nodePriceKey struct{ pool, instanceType, zone, capacityType string }
 
-// NodePrice returns what a node with labels costs, micro-dollars an hour, by the catalog of the pools; 0 where that is not known.
+// NodePrice returns the price of a node with these labels, in micro-dollars per hour, from the catalog of the pools; 0: unknown.
 func NodePrice(pools []*model.NodePool, l model.Labels) int64 {
 	prices := nodePrices{pools: pools, known: map[nodePriceKey]int64{}}
 	return prices.of(l)
@@ -222,8 +222,8 @@ func (x *comingNode) eachOffering(f func(*model.InstanceType, *model.Offering)) 
 	}
 }
 
-// LargestNode returns the most capacity that a node of a pool may have, and the most that it may cost, micro-dollars an hour, when it
-// meets the requirements and is of one of the types.
+// LargestNode returns the maximum capacity and the maximum price, in micro-dollars per hour, of a node of a pool that meets the
+// requirements and has one of the types.
 func LargestNode(p *model.NodePool, requirements model.Requirements, types []*model.InstanceType) (model.Resources, int64) {
 	x := comingNode{pool: p, requirements: requirements, types: types}
 	return x.size(), x.dearest()
@@ -297,7 +297,7 @@ type poolPart struct {
 	name   string                // empty: the whole pool
 }
 
-// Parts are the parts of pools, by what they follow from. They are never changed, only replaced.
+// Parts are the parts of pools, by the inputs that they depend on. They are replaced, never modified.
 type Parts map[partsKey][]poolPart
 
 // partsKey is all that the parts of a pool follow from: its instance types, as which slice they are, and what else is
@@ -331,11 +331,10 @@ func selectorsText(limits []model.LimitUse) string {
 	return out.String()
 }
 
-// Share says of each pool which limits its nodes count against. A NodePool of whose offerings some count and
-// others do not becomes several pools, each with the offerings that are alike in that; their instance types
-// are the same from step to step while the pool's are and the limits select the same, so that what is remembered of them holds.
-// One whose minValues must be kept stays whole, and counts where any of its offerings does. Before are the parts that are known;
-// it returns those to remember.
+// Share returns, for each pool, the limits that its nodes count against. A NodePool of which only some offerings count against a
+// limit becomes several pools, one per set of offerings that count alike. Their instance types are the same in each step while the
+// pool's types and the limits are unchanged, so state about them remains valid. A NodePool with strict minValues is not split, and
+// counts if any of its offerings does. before are the known parts; Share returns the parts to keep.
 func Share(pools []solve.Pool, limits []model.LimitUse, before Parts) ([]solve.Pool, Parts) {
 	if len(limits) == 0 {
 		return pools, nil
@@ -468,7 +467,7 @@ func splitPool(p *model.NodePool, selects []func(*model.InstanceType, *model.Off
 	return out
 }
 
-// Reached returns the first limit that leaves no room for one more claim, and false where all do.
+// Reached returns the first limit that does not allow one more NodeClaim, and false if all do.
 func Reached(v *cluster.View, a *plan.CreateClaim, uses []model.LimitUse) (plan.Reason, bool) {
 	uncounted := uncountedLimits(v)
 	coming := comingNode{pool: a.Pool, requirements: a.Requirements, types: a.Types}

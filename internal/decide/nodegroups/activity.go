@@ -13,16 +13,16 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// ActivityMemory is what is remembered of node groups from step to step: by group, when the deletion of the last NodeClaim began
-// that went for its cost or for being empty.
+// ActivityMemory is the state kept between steps: by node group, when the deletion of the last NodeClaim that was removed for cost
+// or because it was empty began.
 type ActivityMemory map[string]time.Time
 
-// ReadActivity returns when nodes of node groups were last launched, removed, and when a removal last failed, for the delays
-// that node groups have after that: by node group, and under the empty name of any. None: no pool has a delay after it. A removal
-// that was taken back because a pod came, or for anything else that is as it should be, has not failed. NodeClaims tell it, so
-// that it outlives a restart; only the removal of a node whose NodeClaim is gone is remembered alone. Going are the node groups of
-// claims that commands under way delete to consolidate: until its last node is being deleted a command has just begun, however
-// long its replacements take.
+// ReadActivity returns when nodes of node groups were last launched and removed, and when a removal last failed, for the delays of
+// node groups: by node group, and under the empty name for any group. None: no pool has such a delay. A removal that was cancelled
+// for a regular reason, such as a new pod, has not failed. The times follow from NodeClaims, so they survive restarts; only the
+// removal of a node whose NodeClaim is gone is kept in memory. going are the node groups of NodeClaims that running consolidation
+// commands delete: until its last node is being deleted, a command counts as just begun, regardless of the startup time of its
+// replacements.
 func ReadActivity(v *cluster.View, before ActivityMemory, going []string) (map[string]disrupt.GroupActivity, ActivityMemory) {
 	var longest time.Duration // after a removal
 	asked := false

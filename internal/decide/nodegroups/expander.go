@@ -38,32 +38,32 @@ const (
 	byOutside    = "grpc"
 )
 
-// Query is what an expander outside is asked: which of several node groups to grow.
+// Query is the query to an external expander: which of several node groups to grow.
 type Query struct {
 	ResourceNames []string // by Dim
 	Options       []Option // at least two
 }
 
-// Option is a node group that might grow.
+// Option is a node group that could grow.
 type Option struct {
 	Group string
-	Nodes int          // that it would grow by, were it the only one
-	Pods  []*model.Pod // that would go there, by namespace and name
+	Nodes int          // number of nodes to add if only this group grows
+	Pods  []*model.Pod // pods that would be placed there, sorted by namespace and name
 	Pool  *model.NodePool
 	First solve.NewNode // the first of the nodes
 }
 
-// Answer is what it answered.
+// Answer is the answer of an external expander.
 type Answer struct {
-	Groups []string // that are to grow; others of those that it was asked about are not
+	Groups []string // selected groups; the other groups of the query do not grow
 }
 
-// Expander ranks node groups by the rules of their NodeGroupClasses.
+// Expander ranks node groups by the expanders of their NodeGroupClasses.
 type Expander struct {
 	View   *cluster.View
 	Policy solve.Policy
-	Ask    bool    // an expander outside is to be asked
-	Answer *Answer // what it answered; nil: nothing
+	Ask    bool    // query an external expander
+	Answer *Answer // its answer; nil: none
 
 	options []Option // what Rank would ask an expander outside
 	leftOut bool     // Rank has left out a group that the expander outside did not choose
@@ -91,7 +91,7 @@ func rulesBeforePrice(p *model.NodePool) []string {
 	return list
 }
 
-// Rank are the pools of a problem with the groups ranked that are to be.
+// Rank returns the pools of a problem with their node groups ranked.
 func (ge *Expander) Rank(in *solve.Problem) []solve.Pool {
 	ge.options, ge.leftOut = nil, false
 	type kind struct {
@@ -216,7 +216,7 @@ func (ge *Expander) consultOutside(rules []string, in *solve.Problem, set []*gro
 	return set
 }
 
-// query is what to ask an expander outside after the last Rank; nil: nothing.
+// Query returns the query to an external expander after the last Rank; nil: none.
 func (ge *Expander) Query() *Query {
 	if len(ge.options) == 0 {
 		return nil
@@ -224,8 +224,8 @@ func (ge *Expander) Query() *Query {
 	return &Query{ResourceNames: ge.View.Snapshot.ResourceNames, Options: ge.options}
 }
 
-// Refuse returns which of the refused pods no group can take, with what each lacks. Where the expander outside has left
-// groups out, pods that one of those could take wait: they are decided on again at once, and it is asked again.
+// Refuse returns the refused pods that fit no group, with the reasons of each. If the external expander excluded groups, pods that
+// fit one of those wait: they are decided on again at once, with a new query.
 func (ge *Expander) Refuse(in *solve.Problem, pools []solve.Pool, refused []solve.Refusal) (final []solve.Refusal, waiting int) {
 	if !ge.leftOut || len(refused) == 0 {
 		return refused, 0
@@ -297,9 +297,9 @@ func (o *groupOption) compare(x *groupOption) int {
 	return cmp.Or(slices.Compare(o.keys, x.keys), strings.Compare(o.chance, x.chance))
 }
 
-// Balance has machines come from those of several groups alike that have fewest. Groups are alike for a machine
-// where they offer its type for the same price, and their nodes have the same labels but for those that may differ. Those
-// of a NodePool of which only a part counts against a limit stay as they are.
+// Balance distributes machines over similar groups, smallest group first. Groups are similar for a machine if they offer its type
+// for the same price, and if their nodes have the same labels, except for labels that may differ. Groups of a NodePool of which
+// only a part counts against a limit are not balanced.
 func (ge *Expander) Balance(in *solve.Problem, bought []solve.NewNode) {
 	var size, coming map[string]int64 // machines by group: those that are there or on their way, those of this plan
 	for i := range bought {

@@ -11,11 +11,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// Groups are the node groups of which something has to be minded, by name.
+// Groups are the node groups with constraints on their size, by name.
 type Groups map[string]*disrupt.NodeGroup
 
-// New finds the node groups of which something has to be minded, and how many of their machines stay. A
-// machine that no claim was made for does not count: it is better to keep one too many.
+// New returns the node groups with constraints on their size, and the number of their staying machines. A machine without a
+// NodeClaim does not count: keeping one machine too many is safer.
 func New(s *model.Snapshot, isStaying func(*model.Claim) bool) Groups {
 	out := Groups{}
 	for _, p := range s.Pools {
@@ -41,7 +41,7 @@ func New(s *model.Snapshot, isStaying func(*model.Claim) bool) Groups {
 	return out
 }
 
-// RemovableByGroup is how many more machines of each group may go.
+// RemovableByGroup returns how many more machines of each group may be removed.
 func (ng Groups) RemovableByGroup() map[string]int64 {
 	out := make(map[string]int64, len(ng))
 	for name, x := range ng {
@@ -56,7 +56,7 @@ func (ng Groups) IsRefreshing(group string) bool {
 	return x != nil && x.InstanceRefresh != ""
 }
 
-// WithoutRefreshingGroups are pools that buy nothing from groups whose machines are being replaced.
+// WithoutRefreshingGroups returns the pools with the offerings of groups whose machines are being replaced marked unavailable.
 func (ng Groups) WithoutRefreshingGroups(pools []solve.Pool) []solve.Pool {
 	return replaceOfferings(pools, func(o *model.Offering) bool {
 		if !o.Available || !ng.IsRefreshing(o.Labels[model.LabelNodeGroup]) {
@@ -67,9 +67,9 @@ func (ng Groups) WithoutRefreshingGroups(pools []solve.Pool) []solve.Pool {
 	})
 }
 
-// WithinMaximums are pools that buy no more from a group than its maximum leaves beside the machines that it has
-// and the claims that there are for more: the cloud was asked for its desired capacity a while ago, and may not have
-// heard of the last of them. Sizes returns how many machines each group has and is to have: see there.
+// WithinMaximums returns the pools, limited to what the maximum of each group allows in addition to its machines and its NodeClaims
+// for more: the desired capacity was read from the cloud a while ago and may not include the latest of them. sizes returns the
+// current and requested number of machines per group: see Sizes.
 func WithinMaximums(pools []solve.Pool, sizes func() map[string]int64) []solve.Pool {
 	if !slices.ContainsFunc(pools, func(p solve.Pool) bool {
 		return slices.ContainsFunc(p.Types, func(t *model.InstanceType) bool { return len(t.Offerings) > 0 && t.Offerings[0].Most > 0 })
@@ -88,9 +88,9 @@ func WithinMaximums(pools []solve.Pool, sizes func() map[string]int64) []solve.P
 	})
 }
 
-// Sizes returns how many machines each node group has and is to have, by its name: those of claims, unless they have
-// ended, and those that are nobody's. A claim without a machine that is being deleted, or that isDeleted says will be, gets
-// none; isDeleted may be nil. Under the empty name are those of no group.
+// Sizes returns the current and requested number of machines of each node group, by name: those of NodeClaims that have not ended,
+// and those without a NodeClaim. A NodeClaim without a machine that is being deleted, or that isDeleted reports to be deleted, does
+// not count; isDeleted may be nil. The empty name has the machines without a group.
 func Sizes(s *model.Snapshot, isDeleted func(*model.Claim) bool) map[string]int64 {
 	gone, claimed := map[string]bool{}, map[string]bool{} // by provider id
 	for _, i := range s.Instances {
@@ -158,8 +158,8 @@ func sizeByGroup(claims []*model.Claim) map[string]int64 {
 	return out
 }
 
-// PodCounter counts the pods of controllers, by uid: those that are there or pending, without those that have ended or
-// are being deleted. It counts all of them when it is first asked.
+// PodCounter returns a function that counts the existing and pending pods of a controller, by UID, without completed and
+// terminating pods. The first call counts the pods of all controllers.
 func PodCounter(s *model.Snapshot) func(ownerUID string) int32 {
 	var counts map[string]int32
 	return func(ownerUID string) int32 {

@@ -9,13 +9,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// PodRules are the rules of node groups about when pods get nodes launched. A pod is of no pool before it has a node, so
-// a rule holds where all NodePools have it, and the mildest of them counts.
+// PodRules are the rules of node groups that delay launches for pods. A pod has no NodePool before it has a node, so a rule applies
+// only if all NodePools have it, with the mildest value.
 type PodRules struct {
 	delay time.Duration // after a pod's creation
 }
 
-// NewPodRules reads the rules of pools. None: there is no pool, or one has no such rule.
+// NewPodRules returns the rules of pools. The zero value: there is no pool, or one pool has no such rule.
 func NewPodRules(pools []*model.NodePool) (out PodRules) {
 	for i, p := range pools {
 		if p.Scaling == nil {
@@ -28,8 +28,8 @@ func NewPodRules(pools []*model.NodePool) (out PodRules) {
 	return out
 }
 
-// LaunchDue is when a node may be launched for a pod at the earliest; zero: at once. The pod's own annotation can make
-// that later than the rule, and not earlier.
+// LaunchDue returns the earliest time to launch a node for a pod; zero: at once. An annotation of the pod can delay it further, but
+// not bring it forward.
 func (r PodRules) LaunchDue(p *model.Pod) time.Time {
 	if d := max(r.delay, p.ScaleUpDelay); d > 0 {
 		return p.Created.Add(d)

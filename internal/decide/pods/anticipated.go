@@ -26,16 +26,16 @@ import (
 // bought for pods that do not come is given back when its slots have waited long enough (see Slots.releaseEmpty). Nor
 // where the last pod that was made has scheduling gates, or a volume of its own.
 
-// AnticipationMemory is what Anticipate remembers from step to step.
+// AnticipationMemory is the state that Anticipate keeps between steps.
 type AnticipationMemory struct {
 	byOwner map[string]anticipatedPods // by uid of the ReplicaSet
 }
 
-// Anticipate returns the pods that ReplicaSets are about to make and that will fit nowhere: kube-scheduler has refused
-// one of their class, or one of them is demand without that or has a slot already. Once they are, they stay so until
-// the last is made: what was bought for them is theirs though its slots should end before. They are no more than
-// model.MostExpected, and never of a gang, which is decided on when its pods exist. They are anticipated for so long after the last pod of the ReplicaSet. The Part says when there may be
-// others.
+// Anticipate returns the pods that ReplicaSets will create shortly and that fit on no existing node: kube-scheduler has refused a
+// pod of their class, or such a pod is demand without a refusal or already has a slot. They remain anticipated until the last one
+// is created, so nodes launched for them stay theirs even if their slots end earlier. There are at most model.MostExpected of them.
+// Pods of a gang are never anticipated, because a gang is decided when its pods exist. Anticipation ends after the duration after
+// since the last created pod of the ReplicaSet. The Part has the time of the next possible change.
 func Anticipate(table *Table, held *Reservations, after time.Duration, mem AnticipationMemory) (pods []*model.Pod, out plan.Part, next AnticipationMemory) {
 	next.byOwner = map[string]anticipatedPods{}
 	for _, m := range table.Snapshot.Making {

@@ -20,7 +20,7 @@ type Evictions struct {
 	pods *Table
 }
 
-// EvictionMemory is what Evictions remembers from step to step.
+// EvictionMemory is the state that Evictions keeps between steps.
 type EvictionMemory struct {
 	byPod map[string]eviction // by uid
 }
@@ -45,8 +45,8 @@ type eviction struct {
 	slow  bool // it is on its way out, and its successor is made when it is gone: at and last are of then
 }
 
-// FollowEvictions returns the evictions of the steps before. The successor of a pod that is made only when the pod has ended
-// is awaited from then on.
+// FollowEvictions returns the evictions of earlier steps. If the successor of a pod is created only after the pod has terminated,
+// it is expected from then on.
 func FollowEvictions(v *cluster.View, pods *Table, mem EvictionMemory) (*Evictions, EvictionMemory) {
 	ev := &Evictions{View: v, mem: mem, pods: pods}
 	ev.followSlow()

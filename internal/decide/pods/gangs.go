@@ -94,7 +94,7 @@ func findGangs(v *cluster.View, leaving []*model.Pod) map[string]*Gang {
 	return gangs
 }
 
-// GangOf returns the gang of a pod; nil if it has none, or one that waits for nothing.
+// GangOf returns the gang of a pod; nil if it has none, or if its gang does not wait.
 func (pt *Table) GangOf(p *model.Pod) *Gang {
 	if !p.HasGang() {
 		return nil

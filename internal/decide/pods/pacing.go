@@ -50,8 +50,8 @@ func (ev *Evictions) Allowed(pace Pace) int {
 	return pace.Concurrency - under
 }
 
-// Pace returns the actions without the evictions whose turn has not come, and when some may be. Covered are the pods, by uid,
-// that have a slot.
+// Pace returns the actions without the evictions that must wait, and when some of those may start. covered are the UIDs of pods
+// with a slot.
 func (ev *Evictions) Pace(actions []plan.Action, covered map[string]bool, pace Pace) (kept []plan.Action, again time.Time, mem EvictionMemory) {
 	draining := slices.ContainsFunc(actions, func(a plan.Action) bool { _, is := a.(plan.Evict); return is })
 	if !draining && len(ev.mem.byPod) == 0 {

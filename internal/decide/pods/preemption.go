@@ -14,11 +14,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Preemption knows which pods kube-scheduler might preempt. A pending pod that finds no free node preempts pods of lower
-// priority wherever that makes room, although a node is on its way for it. Dovetail keeps it from that in two ways
-// (docs/design/0018): a reserved node keeps its taint, which rules the node out for preemption, until the pods of higher
-// priority that are waiting for other nodes have been bound; and pods that would preempt others are not moved to nodes
-// that are closed to kube-scheduler when their successors are created.
+// Preemption determines the pods that kube-scheduler might preempt. A pending pod without a free node preempts pods of lower
+// priority wherever that frees enough capacity, even if a node is being launched for it. Dovetail prevents this in two ways
+// (docs/design/0018): a reserved node keeps its taint, which excludes the node from preemption, until pods of higher priority that
+// wait for other nodes have been bound; and pods that would preempt others are not moved to nodes that are closed to kube-scheduler
+// when their successors are created.
 type Preemption struct {
 	*cluster.View
 	slots *Slots
@@ -31,7 +31,7 @@ type Preemption struct {
 	lowest      int32                             // the lowest priority of a pod on a node, once preemptible was asked for
 }
 
-// NewPreemption returns the pods that kube-scheduler might preempt for those that have these slots.
+// NewPreemption returns the Preemption for the pods with these slots.
 func NewPreemption(slots *Slots) *Preemption { return &Preemption{View: slots.View, slots: slots} }
 
 // preemptibleNodes are the open nodes on which kube-scheduler might preempt pods for one of a class.
@@ -91,8 +91,7 @@ func (pe *Preemption) readWaiting() {
 	}
 }
 
-// WhenMoved reports whether the successor of one of these pods might preempt a pod somewhere, if no node is open
-// to it when it is created.
+// WhenMoved reports whether the successor of one of these pods might preempt a pod, if no node is open to it when it is created.
 func (pe *Preemption) WhenMoved(pods []*model.Pod) bool {
 	return slices.ContainsFunc(pods, func(p *model.Pod) bool {
 		if !mayPreempt(p) {
@@ -139,7 +138,7 @@ func (pe *Preemption) lowestPriority() int32 {
 	return lowest
 }
 
-// ReservationRefusal returns why a replacement for pods is not reserved: they would preempt others; an empty code: they would not.
+// ReservationRefusal returns why a replacement is not reserved for pods: they would preempt others. An empty code: they would not.
 func (pe *Preemption) ReservationRefusal(pool string, pods []*model.Pod) plan.Reason {
 	if !pe.WhenMoved(pods) {
 		return plan.Reason{}

@@ -14,43 +14,45 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Reservations are the slots that claims hold for pods.
+// Reservations are the slots that NodeClaims hold for pods.
 type Reservations struct {
 	*cluster.View
 	ReservationPolicy
 	mem ReservationMemory
 
-	ByClaim map[string]*cluster.Reservation // by claim name
-	All     []*cluster.Reservation          // by claim name
+	ByClaim map[string]*cluster.Reservation // by NodeClaim name
+	All     []*cluster.Reservation          // sorted by NodeClaim name
 	Binding map[string]bool                 // by node: pods are being bound to it
 
 	volumePods []*model.Pod // see withVolumes
 }
 
-// ReservationPolicy is how long claims hold slots.
+// ReservationPolicy configures how long NodeClaims hold slots.
 type ReservationPolicy struct {
 	Lifecycle            lifecycle.Policy
-	LandingGrace         time.Duration // how long kube-scheduler has for the pods of an unreserved node once it is usable
-	CommandTimeout       time.Duration // no reservation waits longer for the pods of a disruption command
-	SlowSchedulerTimeout time.Duration // how long after its initialization a node may be kept while kube-scheduler binds such pods to other nodes
+	LandingGrace         time.Duration // time for kube-scheduler to bind the pods of an unreserved node after it became usable
+	CommandTimeout       time.Duration // maximum wait of a reservation for the pods of a disruption command
+	SlowSchedulerTimeout time.Duration // how long after its initialization a node may stay reserved while kube-scheduler is still binding pods to other nodes
 }
 
-// ReservationMemory is what Reservations remember from step to step.
+// ReservationMemory is the state that Reservations keeps between steps.
 type ReservationMemory struct {
 	landedAt map[string]time.Time // by claim: when a pod of its slots was last on its way, came, or waited for a CSI driver
 
 	schedulerLandedAt time.Time // when kube-scheduler last bound a pod to a node that is reserved for it
 }
 
-// LandingStatus reports whether pods of a reservation are certain to come yet, when that was last so or one last came, and
-// until when that is the answer.
-// They are while predecessors still run elsewhere, while pods are being bound, while their ReplicaSet is making
-// them, and while they wait for a CSI driver to be registered on the node (DriversDue). Replacements of one command come at different times and its pods are evicted when all are there; but no
-// reservation waits longer than CommandTimeout, but for those with pods of ProvisioningRequests, which are booked for as long as the request says.
+// LandingStatus reports whether pods of a reservation are certain to arrive, when this was last the case or one last arrived, and
+// when the result may change.
 //
-// A reservation with pods that kube-scheduler binds counts a landing of such a pod on any node as one of its own, for
-// SlowSchedulerTimeout after it was initialized: kube-scheduler binds one pod after another, and one that is
-// slow comes to this node's pods only when it is done with those before them.
+// Pods are certain to arrive while their predecessors still run elsewhere, while they are being bound, while their ReplicaSet is
+// creating them, and while they wait for a CSI driver to be registered on the node (DriversDue). Replacements of one command become
+// Ready at different times, and its pods are evicted when all are Ready. No reservation waits longer than CommandTimeout, except
+// for pods of ProvisioningRequests, which are booked for as long as the request defines.
+//
+// For SlowSchedulerTimeout after its initialization, a reservation with pods that kube-scheduler binds counts the binding of such a
+// pod to any node as one of its own: kube-scheduler binds one pod after another, and a slow one reaches this node's pods only after
+// the pods before them.
 func (rt *Reservations) LandingStatus(h *cluster.Reservation) (coming bool, since, until time.Time) {
 	if h.IsForRequest() {
 		return true, rt.Now, time.Time{} // as long as capacity is looked for or booked
@@ -90,8 +92,8 @@ func (rt *Reservations) LandingStatus(h *cluster.Reservation) (coming bool, sinc
 	return false, since, time.Time{}
 }
 
-// DriversDue returns until when a node is held for those of some pods that have slots there and can't use their volumes before a CSI driver is
-// registered on it: lifecycle.StartTime after they could have come; zero: there are none.
+// DriversDue returns until when a node is held for pods with slots there that cannot use their volumes before a CSI driver is
+// registered on it: lifecycle.StartTime after they could have been bound; zero: none.
 func (rt *Reservations) DriversDue(h *cluster.Reservation, pods []*model.Pod) time.Time {
 	began := h.Began()
 	if h.Node == nil || !began.True() || !slices.ContainsFunc(pods, func(p *model.Pod) bool {
@@ -102,7 +104,7 @@ func (rt *Reservations) DriversDue(h *cluster.Reservation, pods []*model.Pod) ti
 	return began.Since.Add(lifecycle.StartTime)
 }
 
-// ReadReservations returns the claims that hold capacity for pods, and until when they do.
+// ReadReservations returns the NodeClaims that hold capacity for pods, and until when they do.
 func ReadReservations(v *cluster.View, pol ReservationPolicy, mem ReservationMemory) (_ *Reservations, next time.Time, _ ReservationMemory) {
 	rt := &Reservations{View: v, ReservationPolicy: pol, mem: mem, ByClaim: map[string]*cluster.Reservation{}, Binding: map[string]bool{}}
 	for _, p := range v.Snapshot.Pending {
@@ -131,14 +133,14 @@ func ReadReservations(v *cluster.View, pol ReservationPolicy, mem ReservationMem
 	return rt, next, rt.mem
 }
 
-// WithLanded returns the memory with, by claim, when a pod of its reservation was last on its way or came.
+// WithLanded returns the memory with the times, by NodeClaim, at which a pod of its reservation was last being bound or arrived.
 func (m ReservationMemory) WithLanded(at map[string]time.Time) ReservationMemory {
 	m.landedAt = at
 	return m
 }
 
-// RewriteUnsureSlots has slots written again where nobody knows whether they were. Whatever else this step wants of
-// them has been said, and goes first.
+// RewriteUnsureSlots writes slots again if it is unknown whether they were written. Other writes of this step to the same slots
+// come first.
 func RewriteUnsureSlots(v *cluster.View) (out plan.Part) {
 	for _, c := range v.DirtyClaims {
 		if c.SlotsUnsure && c.Deleting.IsZero() {
@@ -186,8 +188,8 @@ func (rt *Reservations) holdsCapacity(c *model.Claim, n *model.Node) (holds bool
 	return false, until
 }
 
-// BookingDue returns the instant at which the booking of a standing node ends if its taint has not been written, the LandingTimeout after it was booked.
-// False: its claim is not booked.
+// BookingDue returns when the booking of an existing node ends if its taint has not been written: LandingTimeout after it was
+// booked. booked is false if its NodeClaim is not booked.
 func (rt *Reservations) BookingDue(c *model.Claim) (due time.Time, booked bool) {
 	since, booked := cluster.BookedSince(c)
 	return since.Add(rt.Lifecycle.LandingTimeout), booked
@@ -227,7 +229,7 @@ func (rt *Reservations) hasSlotFor(p *model.Pod) bool {
 	return false
 }
 
-// OfNode returns the claim that the node at a position names, and what it holds for pods; nil: there is none.
+// OfNode returns the NodeClaim of the node at a position, and its reservation; nil: none.
 func (rt *Reservations) OfNode(p int32) (*model.Claim, *cluster.Reservation) {
 	if c := rt.ClaimOn(p); c != nil {
 		return c, rt.ByClaim[c.Name]

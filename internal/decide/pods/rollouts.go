@@ -26,7 +26,7 @@ type Rollouts struct {
 	successors map[string]bool // by key: Deployments with a pod of their last restart; nil before it is asked for
 }
 
-// NewRollouts returns the rollouts of a cluster whose clouds leave a machine for so long after their notice.
+// NewRollouts returns the rollouts of a cluster. notice is the time from an interruption notice until the machine is terminated.
 func NewRollouts(v *cluster.View, notice time.Duration) *Rollouts {
 	return &Rollouts{View: v, notice: notice}
 }

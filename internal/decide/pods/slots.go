@@ -26,7 +26,7 @@ type SlotIn struct {
 	Grace        time.Duration                      // a slot on a usable node for which no pod is left is kept this long for a successor
 }
 
-// Slots are the slots of reservations, handed to pods.
+// Slots are the slots of reservations, assigned to pods.
 type Slots struct {
 	*cluster.View
 	SlotIn
@@ -36,7 +36,7 @@ type Slots struct {
 	Covered map[string]bool // UIDs of pods with a slot
 }
 
-// SlotMemory is what Slots remembers from step to step.
+// SlotMemory is the state that Slots keeps between steps.
 type SlotMemory struct {
 	awaited         map[string]bool      // by claim: pods were to come to it at the last step
 	emptySlotsSince map[string]time.Time // by claim: since when it has slots that no pod is left for
@@ -59,8 +59,8 @@ func AssignSlots(v *cluster.View, in SlotIn, mem SlotMemory) (*Slots, plan.Part,
 	return sa, sa.out, sa.mem
 }
 
-// Remember returns the memory with the pods that have a slot, and those that will have one on a new node by these decisions: the
-// next step gives none of these slots to another pod of their class, which was refused meanwhile or has just come.
+// Remember returns the memory with the pods that have a slot, and those to which these decisions assign one on a new node: the next
+// step gives none of these slots to another pod of their class that was refused or created in the meantime.
 func (sa *Slots) Remember(mem SlotMemory, decisions []plan.PodDecision) SlotMemory {
 	mem.placed = sa.Covered
 	if slices.ContainsFunc(decisions, isPlacedOnClaim) {
@@ -315,9 +315,9 @@ func (sa *Slots) releaseEmpty(ending map[cluster.SlotKey]bool) {
 	sa.mem.emptySlotsSince = idle
 }
 
-// FindLost reports whether a claim that pods were to come to holds nothing for them any more, because it failed or its
-// reservation is over, and some pod has no machine now; so it is too if a node came short. Claims are compared and not pods,
-// for which of many alike pods has a slot changes with every pod that comes. It also returns when the answer may be another.
+// FindLost reports whether a NodeClaim with slots no longer holds capacity, because it failed or its reservation ended, and some
+// pod now has no machine; or whether a node had too little capacity. It compares NodeClaims, not pods, because which of several
+// equal pods has a slot changes with every new pod. It also returns when the result may change.
 func (sa *Slots) FindLost(cameShort bool, mem SlotMemory) (lost bool, until time.Time, next SlotMemory) {
 	for name := range mem.awaited {
 		lost = lost || sa.Reservations.ByClaim[name] == nil
@@ -337,8 +337,8 @@ func (sa *Slots) FindLost(cameShort bool, mem SlotMemory) (lost bool, until time
 	return len(without) > 0, until, mem
 }
 
-// WithoutMachine returns the pods that machines are bought for: demand, leaving and anticipated ones without a slot, in
-// this order, none of a gang of which too few exist; and when there may be others.
+// WithoutMachine returns the pods for which machines are launched: demand, leaving and anticipated pods without a slot, in this
+// order, without pods of incomplete gangs. It also returns when there may be others.
 func (sa *Slots) WithoutMachine() (out []*model.Pod, until time.Time) {
 	out = make([]*model.Pod, 0, len(sa.Snapshot.Pending))
 	for _, p := range sa.Snapshot.Pending {

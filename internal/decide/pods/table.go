@@ -20,7 +20,7 @@ type In struct {
 	Rollouts      *Rollouts
 	LaunchDue     func(*model.Pod) time.Time // when the rules of node groups let nodes be launched for a pod
 	SchedulerWait time.Duration              // how long to wait for kube-scheduler's result for a new pod
-	MinDrain      time.Duration              // of the lifecycle's Policy
+	MinDrain      time.Duration              // from the lifecycle's Policy
 	Unseen        bool                       // pods that kube-scheduler has not considered yet count as unschedulable
 }
 
@@ -95,8 +95,8 @@ func (pt *Table) terminating() (out []*model.Pod) {
 	return out
 }
 
-// IsDemand reports whether a pending pod is demand, and when that may become another answer: it needs a place, and enough pods
-// of its gang exist, if it has one.
+// IsDemand reports whether a pending pod is demand, and when the result may change. A pod is demand if it needs a place and, if it
+// has a gang, enough pods of the gang exist.
 func (pt *Table) IsDemand(p *model.Pod) (bool, time.Time) {
 	if pt.awaitsPods(p) {
 		return false, time.Time{}
@@ -104,9 +104,10 @@ func (pt *Table) IsDemand(p *model.Pod) (bool, time.Time) {
 	return pt.NeedsPlace(p)
 }
 
-// NeedsPlace reports whether a pending pod needs a place, and when that may become another answer: kube-scheduler has said that it,
-// or another pod of its class or gang, fits nowhere (a batch of a thousand alike is not waited for one by one), or has said nothing
-// for In.SchedulerWait; then the solver finds free capacity first. Pods that somebody else sees to do not: see IsForScheduler.
+// NeedsPlace reports whether a pending pod needs a place, and when the result may change. A pod needs a place if kube-scheduler has
+// reported it, or another pod of its class or gang, as unschedulable (so that a batch of equal pods need not be reported one by
+// one), or if kube-scheduler has not reported on it for In.SchedulerWait; then the solver finds free capacity first. Pods that
+// others handle need none: see IsForScheduler.
 func (pt *Table) NeedsPlace(p *model.Pod) (bool, time.Time) { return pt.needsPlace(p, pt.Unseen) }
 
 // needsPlace is NeedsPlace with Table.Unseen given.

@@ -11,19 +11,18 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Transit finds the pods that are on their way to standing nodes.
+// Transit finds the pods that will be bound to existing nodes.
 type Transit struct {
 	*cluster.View
 	Slots     *Slots
 	Evictions *Evictions
-	Wait      time.Duration           // how long pods on their way are waited for
-	Expected  func(*model.Pod) bool   // whether a pod is expected on a standing node
-	IsGoing   func(*model.Claim) bool // whether a claim is about to be deleted, though that does not show yet
+	Wait      time.Duration           // maximum wait for pods that will be bound
+	Expected  func(*model.Pod) bool   // reports whether a pod is expected on an existing node
+	IsGoing   func(*model.Claim) bool // reports whether a NodeClaim is about to be deleted, before State shows it
 }
 
-// Unbound returns the pods that are to be bound somewhere and have no slot: which standing node's capacity
-// they take is not known before they are there. Expendable pods take none that others need. Pods that have been pending for Wait take none, unless
-// they are expected on a node.
+// Unbound returns the pods that will be bound and have no slot: it is unknown which existing node's capacity they use. Expendable
+// pods use no capacity that others need. Pods that have been pending for Wait use none, unless they are expected on a node.
 func (it *Transit) Unbound() []*model.Pod {
 	var out []*model.Pod
 	for _, p := range it.Snapshot.Pending {
@@ -54,9 +53,9 @@ func (it *Transit) unreservedPodsOn(n *model.Node) (out []*model.Pod) {
 	return out
 }
 
-// AreUnsettled reports whether pods are on their way to standing nodes because of a command or a drain begun within
-// Wait, so that free capacity is not known; and when pods may become demand that are on none. A longer drain is not waited for; its pods are then
-// reckoned with instead.
+// AreUnsettled reports whether pods are moving to existing nodes because of a command or drain that began within Wait, so that the
+// free capacity is unknown; and when pods on no node may become demand. Longer drains do not delay decisions: Unbound
+// contains their pods instead.
 func (it *Transit) AreUnsettled() (in bool, until time.Time) {
 	recent := func(since time.Time) bool { return it.Now.Before(since.Add(it.Wait)) }
 	uncovered := func(c *model.Claim) bool {

@@ -13,8 +13,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// RegistrationHealthy is the condition of a NodePool that reports whether its machines become nodes. Nothing depends on
-// it.
+// RegistrationHealthy is the condition of a NodePool that reports whether its machines register as nodes. It influences no
+// decision.
 const RegistrationHealthy = "NodeRegistrationHealthy"
 
 // Of the last machines of a pool as many are looked at, and so many failures are too many, as in the reference.
@@ -23,7 +23,7 @@ const (
 	registrationFailureLimit = 2
 )
 
-// Registrations are how many of each NodePool's last machines became nodes. The zero value knows of none.
+// Registrations count how many of each NodePool's last machines registered as nodes. The zero value is empty.
 type Registrations struct {
 	byPool map[string]registrationHistory // by pool uid
 }
@@ -40,7 +40,7 @@ type registration struct {
 	failed bool
 }
 
-// Note returns the registrations with those that a step's actions of claims' lifecycle tell, in their order.
+// Note returns the registrations updated with a step's lifecycle actions of NodeClaims, in their order.
 func (rg Registrations) Note(v *cluster.View, actions []plan.Action) Registrations {
 	waiting := func(claim string) (*model.Claim, *model.NodePool) {
 		if c := v.Claim(claim); c != nil && c.Pool != "" && !c.Is(lifecycle.Registered) {

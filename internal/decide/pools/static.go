@@ -17,25 +17,25 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// StaticIn is what the number of nodes of static NodePools depends on.
+// StaticIn is the input of ScaleStatic.
 type StaticIn struct {
-	MaxTypes    int                                         // how many instance types a claim may name
-	Uses        []model.LimitUse                            // the limits over several NodePools, with what this step has decided on
-	Decided     map[model.ActionKey]bool                    // actions that this step has decided on
-	IsStaying   func(*model.Claim) bool                     // whether nothing takes a claim away
-	Allowed     map[string]int                              // by the name of a NodePool that lacks nodes (LackingNodes): how many may be launched now; negative: any number
-	CandidateOf func(c *model.Claim) (u *disrupt.Candidate) // nil: the claim is no candidate
-	HavePlaces  func(set []*disrupt.Candidate) bool         // whether the pods of candidates that go together fit on other nodes, those included that could be launched
+	MaxTypes    int                                         // maximum number of instance types of a NodeClaim
+	Uses        []model.LimitUse                            // limits across NodePools, including the decisions of this step
+	Decided     map[model.ActionKey]bool                    // actions decided in this step
+	IsStaying   func(*model.Claim) bool                     // reports whether a NodeClaim is not being removed
+	Allowed     map[string]int                              // by NodePool that lacks nodes (LackingNodes): how many may be launched now; negative: any number
+	CandidateOf func(c *model.Claim) (u *disrupt.Candidate) // nil: the NodeClaim is no candidate
+	HavePlaces  func(set []*disrupt.Candidate) bool         // reports whether the pods of candidates that are removed together fit on other nodes, including nodes that could be launched
 }
 
-// StaticOut is what ScaleStatic decides.
+// StaticOut is the result of ScaleStatic.
 type StaticOut struct {
 	plan.Part
-	Launches   bool     // whether a claim is created
-	ScaledDown []string // claims that are deleted, by uid, in the order in which they were chosen
+	Launches   bool     // a NodeClaim is created
+	ScaledDown []string // UIDs of deleted NodeClaims, in the order of selection
 }
 
-// LackingNodes returns the static NodePools that are to launch nodes, in the order of the Snapshot.
+// LackingNodes returns the static NodePools that must launch nodes, in the order of the Snapshot.
 func LackingNodes(v *cluster.View, isStaying func(*model.Claim) bool) (out []*model.NodePool) {
 	for _, p := range v.Snapshot.Pools {
 		if p.Replicas < 0 || !p.Ready {
@@ -66,7 +66,7 @@ func countStatic(v *cluster.View, p *model.NodePool, isStaying func(*model.Claim
 	return live, all, want
 }
 
-// ScaleStatic keeps NodePools with spec.replicas at that number of nodes.
+// ScaleStatic scales NodePools with spec.replicas to that number of nodes.
 func ScaleStatic(v *cluster.View, in StaticIn) (out StaticOut) {
 	names := map[model.ActionKey]bool{}
 	maps.Copy(names, in.Decided)
@@ -108,9 +108,9 @@ func ScaleStatic(v *cluster.View, in StaticIn) (out StaticOut) {
 	return out
 }
 
-// Surplus returns the claims that a static NodePool has above spec.replicas, those that disturb least: not launched, then empty, then of least weight,
-// after these the nodes whose pods have no place elsewhere, and what says not to be disrupted last; of those that disturb as much, what is cordoned
-// first. Of in it needs IsStaying, CandidateOf and HavePlaces.
+// Surplus returns the NodeClaims of a static NodePool in excess of spec.replicas, least disruptive first: not launched, then empty,
+// then by weight; after these, nodes whose pods fit nowhere else; finally nodes that must not be disrupted. If equal, cordoned
+// nodes come first. It uses only IsStaying, CandidateOf and HavePlaces of in.
 func Surplus(v *cluster.View, in StaticIn, p *model.NodePool) []*model.Claim {
 	live, _, want := countStatic(v, p, in.IsStaying)
 	n := len(live) - int(want)
@@ -181,9 +181,9 @@ func (in *StaticIn) preferWithPlaces(live []*model.Claim, n int, held func(*mode
 	return slices.Concat(out, homeless, last)[:n]
 }
 
-// StaticClaim returns a claim of a NodePool that is for no pod in particular: whatever the NodePool allows, the cheapest instance
-// type first, and maxTypes of them at most. Its name is that of no claim there is, and of none that was decided on, by
-// Action.Key. It returns false if nothing can be launched from the NodePool.
+// StaticClaim returns a NodeClaim of a NodePool without particular pods: all that the NodePool allows, cheapest instance type
+// first, at most maxTypes. Its name differs from the names of all existing and decided NodeClaims, by Action.Key. It returns false
+// if nothing can be launched from the NodePool.
 func StaticClaim(v *cluster.View, p *model.NodePool, maxTypes int, decided map[model.ActionKey]bool, why plan.Reason) (plan.CreateClaim, bool) {
 	types, zones, capacity, price := disrupt.BuyableTypes(p, maxTypes)
 	if len(types) == 0 {
@@ -209,8 +209,8 @@ func StaticClaim(v *cluster.View, p *model.NodePool, maxTypes int, decided map[m
 	}, true
 }
 
-// StaticRefusal returns why a static NodePool can't launch one more node next to those that it has; an empty code: it can. The
-// arguments are those of StaticClaim, and the limits over several NodePools with what this step has decided on.
+// StaticRefusal returns why a static NodePool cannot launch one more node; an empty code: it can. The arguments are those of
+// StaticClaim, and the limits across NodePools including the decisions of this step.
 func StaticRefusal(v *cluster.View, p *model.NodePool, maxTypes int, decided map[model.ActionKey]bool, uses []model.LimitUse) plan.Reason {
 	all := int64(0)
 	for _, c := range v.Snapshot.Claims {

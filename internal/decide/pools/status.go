@@ -20,19 +20,19 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// StatusIn is what the status of NodePools depends on.
+// StatusIn is the input of Status.
 type StatusIn struct {
-	Interval      time.Duration // how often the status of a NodePool is written at most
+	Interval      time.Duration // minimum interval between writes of a NodePool's status
 	Registrations Registrations
-	Conditions    func(*model.NodePool) map[string]model.Condition // what else is known of a NodePool, by type; one without a status says nothing
+	Conditions    func(*model.NodePool) map[string]model.Condition // further conditions of a NodePool, by type; a condition without a status is not written
 }
 
-// StatusMemory is what Status remembers from step to step. The zero value is valid.
+// StatusMemory is the state that Status keeps between steps. The zero value is valid.
 type StatusMemory struct {
 	writtenAt map[string]time.Time // by pool uid
 }
 
-// Status writes what has changed in the status of NodePools, in the order of the Snapshot.
+// Status writes the changed status of NodePools, in the order of the Snapshot.
 func Status(v *cluster.View, in StatusIn, mem StatusMemory) (out plan.Part, next StatusMemory) {
 	at := map[string]time.Time{}
 	used := map[string]model.Resources{}
@@ -74,7 +74,7 @@ func Status(v *cluster.View, in StatusIn, mem StatusMemory) (out plan.Part, next
 	return out, StatusMemory{at}
 }
 
-// CountsInStatus reports whether the status of its NodePool counts a claim.
+// CountsInStatus reports whether the status of a NodePool counts a NodeClaim.
 func CountsInStatus(c *model.Claim) bool { return !c.Provisional && c.ProviderID != "" }
 
 // readiness returns the conditions of a NodePool's status that say whether nodes may be launched from it.

@@ -21,22 +21,22 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// State is how a ProvisioningRequest stands at the end of a step.
+// State is the state of a ProvisioningRequest at the end of a step.
 type State struct {
 	Request *model.ProvisioningRequest
-	Total   int // pods that it is for
-	Arrived int // of them those that exist and are on a node
-	Ready   int // those that can start now: with a place on a Ready node that is held for them
-	Coming  int // those with a place on a node that is being launched
+	Total   int // number of its pods
+	Arrived int // number of its pods that exist and are on a node
+	Ready   int // number of pods that can start now: with reserved capacity on a Ready node
+	Coming  int // number of pods with capacity on a node that is being launched
 
-	Why []plan.Reason // why there is no capacity for the first of those that have no place; nil: there is, or it is being looked for
+	Why []plan.Reason // why there is no capacity for the first pod without a place; nil: there is, or the search continues
 
-	Conditions map[string]model.Condition // what its status is to say, without messages; nil: what it says
-	RetryAt    time.Time                  // when capacity is looked for again that was given up
-	Attempts   int                        // how often it was given up
+	Conditions map[string]model.Condition // conditions to write to its status, without messages; nil: unchanged
+	RetryAt    time.Time                  // when the next attempt to find capacity starts
+	Attempts   int                        // number of failed attempts
 }
 
-// Reasons of conditions. Those that Cluster Autoscaler has too are the same.
+// Reasons of conditions. Reasons that Cluster Autoscaler also has are equal to its reasons.
 const (
 	Accepted        = "Accepted"
 	CapacityFound   = "CapacityIsFound"
@@ -58,7 +58,7 @@ const (
 	mostRetry  = 30 * time.Minute
 )
 
-// Memory is what is remembered from step to step. The zero value is valid.
+// Memory is the state kept between steps. The zero value is valid.
 type Memory struct {
 	byUID map[string]request
 }
@@ -70,14 +70,14 @@ type request struct {
 	tried time.Time     // when a solve last looked for it, with all NodePools known; zero: none has
 }
 
-// In is what Follow finds the places of pods in.
+// In is the input of Follow.
 type In struct {
 	Reservations []*cluster.Reservation
-	Holds        func(*cluster.Reservation) bool // whether a node that is ready is kept for the pods with slots there
-	Reserves     func(*model.Pod, int32) bool    // whether the standing node at a position is to be reserved before it counts as held for a pod
-	Expected     func(*model.Pod) string         // the standing node on which a pod without a slot is expected; empty: none
+	Holds        func(*cluster.Reservation) bool // reports whether a Ready node is kept for the pods with slots there
+	Reserves     func(*model.Pod, int32) bool    // reports whether the existing node at a position must be reserved before it counts as held for a pod
+	Expected     func(*model.Pod) string         // the existing node on which a pod without a slot is expected; empty: none
 	Decisions    []plan.PodDecision
-	Solved       bool // demand was solved for in this step
+	Solved       bool // this step solved demand
 	Retry        time.Duration
 }
 
@@ -90,7 +90,7 @@ const (
 	ready
 )
 
-// Follow returns how each ProvisioningRequest stands, by namespace and name, and when to look again.
+// Follow returns the state of each ProvisioningRequest, by namespace and name, and when to decide again.
 func Follow(v *cluster.View, in In, mem Memory) (out []State, next time.Time, _ Memory) {
 	if len(v.Snapshot.Requests) == 0 {
 		return nil, next, Memory{}
@@ -259,7 +259,7 @@ func (x *State) settle(now, since time.Time, part bool) (until time.Time) {
 	return until
 }
 
-// Differs reports whether the request's status in the API server says something else than the state. Messages are not looked at.
+// Differs reports whether the request's status in the API server differs from the state. Messages are not compared.
 func (x *State) Differs() bool {
 	if x.Conditions != nil && (!x.RetryAt.Equal(x.Request.RetryAt) || x.Attempts != x.Request.Attempts) {
 		return true
@@ -272,8 +272,8 @@ func (x *State) Differs() bool {
 	return false
 }
 
-// AreDue reports whether demand is to be solved because of the pods of requests alone: one that has no place was not looked for yet, or not for
-// some time. covered are the pods that have a slot, by uid.
+// AreDue reports whether demand must be solved for the pods of requests alone: capacity for a pod without a place was not searched
+// yet, or not for the duration retry. covered are the UIDs of pods with a slot.
 func AreDue(v *cluster.View, mem Memory, covered map[string]bool, expected func(*model.Pod) string, retry time.Duration) bool {
 	return slices.ContainsFunc(v.Snapshot.Pending, func(p *model.Pod) bool {
 		if !p.Placeholder || covered[p.UID] || expected(p) != "" {
@@ -284,7 +284,7 @@ func AreDue(v *cluster.View, mem Memory, covered map[string]bool, expected func(
 	})
 }
 
-// Bars returns the bars that keep nodes from being launched for pods of requests that only free capacity is looked for.
+// Bars returns the classes for which no node is launched, because their requests use only free capacity.
 func Bars(v *cluster.View, pods []*model.Pod) (out []Barred) {
 	only := map[string]bool{}
 	for _, r := range v.Snapshot.Requests {

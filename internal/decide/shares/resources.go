@@ -28,10 +28,10 @@ type resourceShares struct {
 	before ResourceMemory
 }
 
-// SetAside is why classes are set aside in a step.
+// SetAside are the classes that are set aside in a step, and why.
 type SetAside map[*model.Class]plan.Reason
 
-// ResourceMemory is what resourceShares remembers from step to step: nothing, unless pods were set aside.
+// ResourceMemory is the state that Resources keeps between steps. It is empty unless pods were set aside.
 type ResourceMemory struct {
 	looked map[string]time.Time // when classes that ask for extended resources were last admitted, by key
 	Retry  retryTurn
@@ -52,8 +52,8 @@ type resourceClass struct {
 	dims    []model.Dim
 }
 
-// Resources returns which classes are set aside in this step, and what to remember. What is known of the classes of pods
-// that are not decided on stays known.
+// Resources returns the classes that are set aside in this step, and the state to keep. The state of classes of undecided pods is
+// kept.
 func Resources(now time.Time, before ResourceMemory, undecided, demand []*model.Pod, nodes []solve.ExistingNode, pools []solve.Pool) (SetAside, ResourceMemory) {
 	rs := &resourceShares{now, before}
 	all, distinct := rs.byNamespace(demand, nodes, pools)
@@ -65,7 +65,7 @@ func Resources(now time.Time, before ResourceMemory, undecided, demand []*model.
 	return over, ResourceMemory{looked: looked, Retry: before.Retry.after(now)}
 }
 
-// Forget returns what to remember when nothing is set aside: the classes of pods that are not decided on.
+// Forget returns the state to keep if nothing is set aside: the classes of undecided pods.
 func (m ResourceMemory) Forget(undecided []*model.Pod) (next ResourceMemory) {
 	if len(undecided) > 0 {
 		next = ResourceMemory{looked: map[string]time.Time{}, Retry: m.Retry}
@@ -74,7 +74,7 @@ func (m ResourceMemory) Forget(undecided []*model.Pod) (next ResourceMemory) {
 	return next
 }
 
-// Split returns those of some pods that are looked at in this step, and what is said of the rest.
+// Split returns the pods that are considered in this step, and decisions for the rest.
 func (over SetAside) Split(pods []*model.Pod) (kept []*model.Pod, aside []plan.PodDecision) {
 	if len(over) == 0 {
 		return pods, nil

@@ -33,7 +33,7 @@ type workShares struct {
 	before WorkMemory
 }
 
-// WorkInput is what work is counted by, and how much of it a step has.
+// WorkInput configures how work is measured, and how much of it a step may do.
 type WorkInput struct {
 	Now      time.Time
 	StepWork int64
@@ -41,7 +41,7 @@ type WorkInput struct {
 	Nodes    []*model.Node
 }
 
-// WorkMemory is what workShares remembers from step to step: nothing, unless pods were set aside.
+// WorkMemory is the state that Work keeps between steps. It is empty unless pods were set aside.
 type WorkMemory struct {
 	looked map[string]time.Time // when classes were last looked at, by key, of namespaces that ask for more than their part
 	Retry  retryTurn
@@ -68,8 +68,8 @@ func (d *namespaceDemand) reason() plan.Reason {
 	return plan.Reason{Code: plan.WorkShare, Detail: plan.OfWorkShare{Namespace: d.name, Share: d.share, More: d.more, Work: d.work}}
 }
 
-// Work returns the demand that is looked at in this step, what is said of the rest, and what to remember. What is known of
-// the classes of pods that are not decided on stays known.
+// Work returns the demand that is considered in this step, decisions for the rest, and the state to keep. The state of classes of
+// undecided pods is kept.
 func Work(in WorkInput, before WorkMemory, demand, undecided []*model.Pod) (kept []*model.Pod, aside []plan.PodDecision, next WorkMemory) {
 	ws := &workShares{in, before}
 	all := ws.byNamespace(demand)
@@ -211,5 +211,5 @@ func (r retryTurn) after(now time.Time) retryTurn {
 	return retryTurn{At: now.Add(model.Backoff(firstRetry, r.times, lastRetry)), times: r.times + 1}
 }
 
-// IsDue reports whether pods that were set aside are to be looked at now.
+// IsDue reports whether pods that were set aside must be considered now.
 func (r retryTurn) IsDue(now time.Time) bool { return !r.At.IsZero() && !now.Before(r.At) }

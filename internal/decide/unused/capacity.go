@@ -18,7 +18,7 @@ import (
 // Dovetail having removed it (a NodeClaim of others: whoever removed it), or, for a CapacityBuffer, if the node keeps the buffer's pods away. It is counted like a launch
 // for pods as soon as a node is wanted for the same NodePool, CapacityBuffer or maker of NodeClaims again.
 
-// CapacityUse is how long a node that was launched for no pod must have been usable to have been of use.
+// CapacityUse is how long a node launched for no pod must have been usable to count as used.
 const CapacityUse = 5 * time.Minute
 
 // openCapacity is a launch for no pod whose outcome is open.

@@ -42,8 +42,8 @@ const madeClass = "made"
 // bufferOwner stands for the owner of pods in the slots of launches for a CapacityBuffer.
 func bufferOwner(key string) string { return "capacitybuffer/" + key }
 
-// LaunchSlots returns what a NodeClaim is launched for: the slots of its pods, or those that stand for the NodePool with a
-// fixed number of nodes or the CapacityBuffers.
+// LaunchSlots returns the slots of a NodeClaim's launch: those of its pods, or those that represent the NodePool with a fixed
+// number of nodes or the CapacityBuffers.
 func LaunchSlots(a plan.CreateClaim) []model.Slot {
 	var keys []cluster.SlotKey
 	switch {
@@ -86,7 +86,7 @@ func keyOfMaker(c *model.Claim) cluster.SlotKey {
 	return cluster.SlotKey{Class: madeClass, Owner: c.Maker}
 }
 
-// KeyOfBuffer returns what launches for a CapacityBuffer are remembered by. Its Like is not nil.
+// KeyOfBuffer returns the key of launches for a CapacityBuffer. Its Like is not nil.
 func KeyOfBuffer(b *model.Buffer) cluster.SlotKey {
 	return cluster.SlotKey{Class: templateName(b.Like.Class), Owner: bufferOwner(b.Key())}
 }

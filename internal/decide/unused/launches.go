@@ -35,8 +35,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Launches finds unused launches, and keeps more of them from being made. It is asked by those who launch: what they
-// launch is reviewed, and Bars tells for which pods and NodePools nothing is to be launched. Result returns what was found.
+// Launches finds unused launches and limits further ones. Callers pass their launches to Review; Bars contains the pods and
+// NodePools for which nothing is launched. Result returns the results.
 type Launches struct {
 	*reader
 	mem       Memory
@@ -44,27 +44,27 @@ type Launches struct {
 	templates templateNames
 	served    map[launchSite]bool // where, and for what, a pod was bound less than a second ago to a node that was launched there, and runs
 
-	Bars *Bars // as far as launches have been reviewed
+	Bars *Bars // from the reviewed launches
 }
 
-// Out is what was found, for Step to merge.
+// Out is the result, which Step merges.
 type Out struct {
 	plan.Part
-	Counted []Launch // launches that were counted, in the order in which they were
-	Costs   []Cost   // what launches counted earlier have cost since, in the order in which they are forgotten
+	Counted []Launch // counted launches, in order
+	Costs   []Cost   // further costs of launches counted earlier, in the order in which they are forgotten
 }
 
-// New returns Launches that go by what is remembered alone, until Read.
+// New returns Launches that use only their memory until Read is called.
 func New(v *cluster.View, mem Memory) *Launches {
 	ul := &Launches{reader: &reader{View: v}, mem: mem, templates: templateNames{}, served: map[launchSite]bool{}}
 	ul.Bars = &Bars{rd: ul.reader, counts: &ul.mem.counts, templates: ul.templates}
 	return ul
 }
 
-// Result returns what was found, and what to remember of it.
+// Result returns the results, and the state to keep for the next step.
 func (ul *Launches) Result() (Out, Memory) { return ul.out, ul.mem }
 
-// Memory is what Launches remember from step to step.
+// Memory is the state that Launches keeps between steps.
 type Memory struct {
 	Begun  bool                  // Read has been called in this process
 	held   map[string]heldLaunch // by claim uid: launches that hold slots for pods
@@ -85,7 +85,7 @@ type heldLaunch struct {
 	served map[cluster.SlotKey]bool // slots of which a pod has been on the node
 }
 
-// Read finds launches that have ended without a pod of theirs, and takes back what is counted where a pod has come.
+// Read finds launches that ended without any of their pods, and resets counts if a pod has run.
 func (ul *Launches) Read(in In) {
 	ul.In = in
 	held := make(map[string]heldLaunch, len(in.Reservations))
@@ -183,7 +183,7 @@ func (ul *Launches) readCapacity(known map[string]bool) []Ended {
 // capacity returns what tells what has become of launches for no pod.
 func (ul *Launches) capacity() *capacityReader { return &capacityReader{ul.reader, ul.mem.capacity} }
 
-// MarkScaledDown notes that a NodePool with a fixed number of nodes removes a claim that it has too many.
+// MarkScaledDown records that a NodePool with a fixed number of nodes removes a surplus NodeClaim.
 func (ul *Launches) MarkScaledDown(uid string) {
 	ul.forgetScaledDown()
 	ul.mem.scaledDown[uid] = true

@@ -11,11 +11,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// LearnedCount is the unused launches for the pods of one template in one pool or node group, as they are kept for the next
+// LearnedCount is the count of unused launches for the pods of one template in one NodePool or node group, as stored for the next
 // process.
 type LearnedCount struct {
 	Template string `json:"template,omitempty"`
-	Site     string `json:"site,omitempty"` // the pool by uid
+	Site     string `json:"site,omitempty"` // UID of the NodePool, or the node group
 	Group    string `json:"group,omitempty"`
 	Count
 }
@@ -23,11 +23,11 @@ type LearnedCount struct {
 // mostLearnedLaunches is how many launches are told of, the last ones.
 const mostLearnedLaunches = 300
 
-// Changes counts the changes of what Learned returns.
+// Changes returns the number of changes of the result of Learned.
 func (m *Memory) Changes() int { return m.counts.changes + m.ended.changes }
 
-// Learned returns what must outlive the process: launches that have ended without a pod of theirs, in the order in which they
-// ended, and the counts by template, pool and node group.
+// Learned returns the state to store across restarts: launches that ended without any of their pods, in order, and the counts by
+// template, NodePool and node group.
 func (m *Memory) Learned() ([]Ended, []LearnedCount) {
 	var counts []LearnedCount
 	for _, k := range m.counts.sorted() {
@@ -36,7 +36,7 @@ func (m *Memory) Learned() ([]Ended, []LearnedCount) {
 	return m.ended.list[max(0, len(m.ended.list)-mostLearnedLaunches):], counts
 }
 
-// WithLearned returns a memory in which what Learned returned takes the place of what was remembered of it.
+// WithLearned returns a memory with the result of Learned in place of its own state.
 func (m Memory) WithLearned(ended []Ended, counts []LearnedCount) Memory {
 	m.ended.list, m.counts.bySite = slices.Clone(ended), make(map[launchSite]Count, len(counts))
 	for _, v := range counts {
@@ -45,13 +45,13 @@ func (m Memory) WithLearned(ended []Ended, counts []LearnedCount) Memory {
 	return m
 }
 
-// FailingGroup is a node group that is tried last, since nodes of it have not become usable of late.
+// FailingGroup is a node group that is tried last because its nodes recently did not become usable.
 type FailingGroup struct {
 	Group string
 	Why   plan.Reason
 }
 
-// FailingGroups returns the node groups that are tried last at an instant, by name.
+// FailingGroups returns the node groups that are tried last at an instant, sorted by name.
 func (m *Memory) FailingGroups(now time.Time) (out []FailingGroup) {
 	for k, c := range m.counts.bySite {
 		if k.template == "" && k.group != "" && now.Before(c.Until) {

@@ -27,15 +27,15 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// Followed is how decisions on the recorded cluster compare with those that were recorded.
+// Followed compares decisions on the recorded cluster state with the recorded decisions.
 type Followed struct {
 	Recorded int // launches, removals and evictions
-	Same     int // decided on what was recorded before, too
-	Added    int // decided for some seconds on end, and not recorded
+	Same     int // decided on the state recorded before, too
+	Added    int // decided for several consecutive seconds, and not recorded
 
 	Differing []replay.Decision // recorded and not decided, at most maxDiffering
 	Steps     int
-	Partial   bool // Variant.Progress ended it
+	Partial   bool // ended early by Variant.Progress
 }
 
 const (
@@ -91,8 +91,8 @@ type instant struct {
 // command is the kind of a decision to begin a disruption command, of which a recording shows what NodeClaims say.
 const command replay.DecisionKind = "command"
 
-// Follow reads a recording of Dovetail's own run again, and decides on what it holds at each instant. Unlike a replay, it does not depend on
-// what was decided before, so that one difference makes no others.
+// Follow reads a recording of Dovetail's own run again, and decides on the recorded state at each instant. Unlike in a replay, a
+// decision does not depend on earlier ones, so one difference causes no others.
 func (r *Recording) Follow(v *replay.Variant, scheduler translate.SchedulerDefaults) (*Followed, error) {
 	lookup := manifests.New()
 	lookup.Scheduler = scheduler

@@ -23,21 +23,21 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// Recording is what was read of one.
+// Recording is the content of a recording.
 type Recording struct {
 	Path   string
 	Trace  *replay.Trace
 	Report *record.Report
 	Table  *state.ResourceTable
 
-	Problems []string // what could not be read
-	Assumed  []string // what had to be assumed
+	Problems []string // parts that could not be read
+	Assumed  []string // assumptions made
 
 	base  map[string]json.RawMessage // by kind and key: what NodePools need, as it was first seen
 	pools []poolLine
 }
 
-// Zones returns the zones in which nodes were recorded.
+// Zones returns the zones of recorded nodes.
 func (r *Recording) Zones() (out []string) {
 	for _, n := range r.Trace.Nodes {
 		if !slices.Contains(out, n.Zone) {
@@ -47,7 +47,7 @@ func (r *Recording) Zones() (out []string) {
 	return out
 }
 
-// Read reads a recording. scheduler are the defaults by which schedulers spread pods.
+// Read reads a recording. scheduler contains the default topology spread constraints of kube-scheduler.
 func Read(path string, scheduler translate.SchedulerDefaults, table *state.ResourceTable) (*Recording, error) {
 	lookup := manifests.New()
 	lookup.Scheduler = scheduler

@@ -32,7 +32,7 @@ import (
 // traceReaders read the public traces of other clusters, by format. docs/REPLAY.md states how each is mapped.
 var traceReaders = map[string]func(*traceReader, string) error{"openb": (*traceReader).readOpenb, "tianchi": (*traceReader).readTianchi}
 
-// TraceFormats returns the formats that ReadTrace reads.
+// TraceFormats returns the formats that ReadTrace supports, sorted.
 func TraceFormats() []string { return slices.Sorted(maps.Keys(traceReaders)) }
 
 // traceBegin is when traces begin: their times are relative.
@@ -52,7 +52,7 @@ type traceReader struct {
 	owners  map[string]*replay.Owner
 }
 
-// ReadTrace reads a public trace in one of TraceFormats. It has no NodePools.
+// ReadTrace reads a public trace in one of the TraceFormats. The result has no NodePools.
 func ReadTrace(path, format string, table *state.ResourceTable) (*Recording, error) {
 	lookup := manifests.New()
 	r := &traceReader{

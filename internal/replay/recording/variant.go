@@ -14,11 +14,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// Offer gives the NodePools of a State their instance types.
+// Offer sets the instance types of the NodePools of a State.
 type Offer func(*state.State)
 
-// Variant returns what a recording is played under: its own NodePools, node classes and NodeOverlays, each replaced by one of the same name
-// among files. assumed is what had to be assumed.
+// Variant returns the variant to replay: the recorded NodePools, node classes and NodeOverlays, each replaced by the object of the
+// same name from files. assumed lists the assumptions made.
 func (r *Recording) Variant(files func(*manifests.Set) error, offer Offer) (v *replay.Variant, assumed []string, err error) {
 	v = &replay.Variant{Boot: -1}
 	mine := manifests.New() // to see which NodePools the files have

@@ -16,19 +16,19 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/sim"
 )
 
-// Adversary keeps the pods of some owners from every node that is launched for them alone, and counts what comes of it. It implements
+// Adversary keeps the pods of some owners off every node that is launched for them alone, and counts the results. It implements
 // sim.Adversary.
 type Adversary struct {
-	Victims map[string]Adversity // by the owner's uid
+	Victims map[string]Adversity // by UID of the owner
 	Pool    string               // a NodePool whose NodeClaims are all refused; empty: none
-	Pause   time.Duration        // it rests for the second half of each such span; 0: never
-	// UsedAfter is how long a node that was launched for no pod stands before it has been of use.
+	Pause   time.Duration        // the adversary is inactive in the second half of each such period; 0: never
+	// UsedAfter is the lifetime after which a node that was launched for no pod counts as used.
 	UsedAfter time.Duration
 
-	Bought  map[string]*Purchase       // by claim uid
-	Refused map[string][]time.Time     // by owner: NodeClaims that were refused
-	MadeFor map[string][]string        // by claim uid: the owners that it was launched for; others may have joined
-	Ran     map[string]map[string]bool // by owner: its pods that have run, by uid
+	Bought  map[string]*Purchase       // by UID of the NodeClaim
+	Refused map[string][]time.Time     // by owner: times of refused NodeClaims
+	MadeFor map[string][]string        // by UID of the NodeClaim: the owners for which it was launched; others may have joined
+	Ran     map[string]map[string]bool // by owner: UIDs of its pods that have run
 
 	began, now time.Time
 }
@@ -36,7 +36,7 @@ type Adversary struct {
 // Adversity is what an Adversary does.
 type Adversity int
 
-// The adversities.
+// The kinds of Adversity.
 const (
 	TaintsNodes Adversity = iota
 	RefusesClaims
@@ -44,37 +44,37 @@ const (
 	DeletesClaims
 	DeletesNodes
 	EndsMachines
-	RefusesPods // as kube-scheduler, and admission, do
+	RefusesPods // as kube-scheduler and admission do
 	ExpiresClaims
 	KeepsDriversOut    // CSI drivers never run on the nodes
-	RemovesLabels      // ours, from nodes in use: no harm to launches
-	RemovesAnnotations // all annotations of NodeClaims and Nodes at once, as a policy on annotations does; what NodeClaims are reserved for is among them
-	EditsLabels        // in addition to what each does: no harm to launches
+	RemovesLabels      // Dovetail's labels, from nodes in use: harmless for launches
+	RemovesAnnotations // all annotations of NodeClaims and Nodes at once, including the reservations of NodeClaims, as a policy on annotations does
+	EditsLabels        // in addition to the other adversities: harmless for launches
 	Adversities
 )
 
-// HeldForBuffers is the owner of what is launched for CapacityBuffers.
+// HeldForBuffers is the owner of launches for CapacityBuffers.
 const HeldForBuffers = "capacitybuffers"
 
 // agentTaint is what an adversary taints nodes with.
 const agentTaint = "agent"
 
-// Purchase is a node that was launched, and what came of it.
+// Purchase is a launched node and its result.
 type Purchase struct {
 	Claim  *model.Claim
 	At     time.Time
-	Micro  int64     // an hour
-	Until  time.Time // when its machine ended; zero: it runs
+	Micro  int64     // price, in micro-dollars per hour
+	Until  time.Time // when its machine was terminated; zero: it runs
 	Served bool
 }
 
-// New returns an adversary that has no victims yet.
+// New returns an adversary without victims.
 func New(now time.Time) *Adversary {
 	return &Adversary{Victims: map[string]Adversity{}, Bought: map[string]*Purchase{}, Refused: map[string][]time.Time{}, MadeFor: map[string][]string{},
 		Ran: map[string]map[string]bool{}, began: now, now: now}
 }
 
-// OwnersOf lists whom a NodeClaim is launched for.
+// OwnersOf returns the owners for which a NodeClaim is launched.
 func OwnersOf(x *model.Claim) []string { return ownersOf(x.Slots, x.Pool, x.NoReserve) }
 
 func ownersOf(slots []model.Slot, pool, notReserved string) (out []string) {
@@ -111,7 +111,7 @@ func (a *Adversary) rests() bool {
 	return a.Pause > 0 && a.now.Sub(a.began)%a.Pause < a.Pause/2
 }
 
-// RefusesClaim implements sim.Adversary. It reports whether a NodeClaim is refused, and counts it.
+// RefusesClaim implements sim.Adversary. It reports whether a NodeClaim is refused, and counts the refusal.
 func (a *Adversary) RefusesClaim(x plan.CreateClaim) bool {
 	owners := ownersOf(x.Slots, x.Pool.Name, string(x.NoReserve.Code))
 	k, ok := a.kind(owners)
@@ -147,7 +147,7 @@ func (a *Adversary) ClaimMade(c *sim.Cluster, made plan.CreateClaim) {
 	}
 }
 
-// RefusesPod reports whether kube-scheduler, and admission, keep a pod from every node.
+// RefusesPod reports whether kube-scheduler and admission keep a pod off every node.
 func (a *Adversary) RefusesPod(p *model.Pod) bool {
 	if a.rests() {
 		return false
@@ -156,7 +156,7 @@ func (a *Adversary) RefusesPod(p *model.Pod) bool {
 	return ok && k == RefusesPods
 }
 
-// Act implements sim.Adversary. It does what the adversary does to objects.
+// Act implements sim.Adversary. It changes objects as the adversary does.
 func (a *Adversary) Act(c *sim.Cluster) {
 	a.now = c.Now
 	for _, name := range slices.Sorted(maps.Keys(c.Claims)) {
@@ -248,8 +248,8 @@ func (a *Adversary) count(c *sim.Cluster) {
 	}
 }
 
-// Unused returns the launches that no pod ran on, by the owner that they were made for and in order of time, and what
-// they cost so far: cost says what a price an hour comes to between two instants.
+// Unused returns the launches on which no pod ran, by the owner for which they were made and in order of time, and their cost so
+// far. cost returns the cost of a price per hour between two instants.
 func (a *Adversary) Unused(cost func(micro int64, from, to time.Time) int64) (byOwner map[string][]*Purchase, micro int64) {
 	byOwner = map[string][]*Purchase{}
 	for _, x := range a.Bought {
