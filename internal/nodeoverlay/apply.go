@@ -4,7 +4,9 @@
 package nodeoverlay
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -39,35 +41,118 @@ func (v Verdict) NotApplied() string {
 // any offering of a type. One that comes later with a smaller weight changes what is left. One that comes later with
 // the same weight conflicts, and is applied nowhere.
 func Apply(pools []Pool, overlays []*Overlay) ([][]*model.InstanceType, map[string]Verdict) {
+	return new(Applier).Apply(pools, overlays)
+}
+
+// Applier applies overlays again and again. Its results are those of Apply, but it only evaluates the pools that have
+// changed since its last call, unless overlays have changed or another set of them is applied now. A pool has changed if
+// its list of types is another one (the same list must keep its content) or its labels differ. A pool that is not
+// evaluated again gets the same list as before. The zero value is ready to use.
+type Applier struct {
+	overlays []*Overlay             // of the last call: the valid ones by precedence
+	applied  []bool                 // by overlay: whether it was applied
+	byPool   map[string]*evaluation // of the last call, each complete
+}
+
+// evaluation is what overlays change in one pool. It depends on which of them are applied, and on no other pool.
+type evaluation struct {
+	pool     Pool
+	open     bool // it takes in overlays; otherwise types are known
+	outcomes []outcome
+	changes  poolChanges
+	matches  []match // of the last overlay
+	types    []*model.InstanceType
+}
+
+// outcome is what one overlay does in a pool.
+type outcome struct {
+	matches  int    // offerings
+	conflict string // empty: it conflicts with none that comes before
+}
+
+// Apply is like the function of this name.
+func (a *Applier) Apply(pools []Pool, overlays []*Overlay) ([][]*model.InstanceType, map[string]Verdict) {
 	verdicts := make(map[string]Verdict, len(overlays))
-	changes := make([]poolChanges, len(pools))
+	var valid []*Overlay
 	for _, o := range byPrecedence(overlays) {
-		v := Verdict{Invalid: o.Invalid}
-		if v.Invalid == "" {
-			var matches [][]match
-			for i := range pools {
-				found := o.matchesOf(&pools[i])
-				matches = append(matches, found)
-				for _, m := range found {
-					v.Matches += len(m.offerings)
-				}
-				if v.Conflict == "" {
-					v.Conflict = changes[i].conflict(&pools[i], o, found)
-				}
-			}
-			if v.Conflict == "" {
-				for i := range pools {
-					changes[i].add(o, matches[i])
-				}
+		verdicts[o.Name] = Verdict{Invalid: o.Invalid}
+		if o.Invalid == "" {
+			valid = append(valid, o)
+		}
+	}
+	if !slices.EqualFunc(valid, a.overlays, func(x, y *Overlay) bool { return x == y || x.Equal(y) }) {
+		a.byPool = nil
+	}
+	current := make([]*evaluation, len(pools))
+	for i := range pools {
+		if current[i] = a.byPool[pools[i].Name]; current[i] == nil || !current[i].pool.equal(&pools[i]) {
+			current[i] = &evaluation{pool: pools[i], open: true}
+		}
+	}
+	applied := make([]bool, len(valid))
+	for k, o := range valid {
+		var v Verdict
+		for _, e := range current {
+			x := e.outcome(k, o)
+			v.Matches += x.matches
+			v.Conflict = cmp.Or(v.Conflict, x.conflict)
+		}
+		verdicts[o.Name], applied[k] = v, v.Conflict == ""
+		for i, e := range current {
+			if !e.open && a.applied[k] != applied[k] { // from here on, other changes are those that come before
+				current[i] = e.again(valid[:k+1], applied)
+			} else if e.open && applied[k] {
+				e.changes.add(o, e.matches)
 			}
 		}
-		verdicts[o.Name] = v
 	}
+	a.overlays, a.applied, a.byPool = valid, applied, make(map[string]*evaluation, len(pools))
 	out := make([][]*model.InstanceType, len(pools))
-	for i := range pools {
-		out[i] = changes[i].apply(pools[i].Types)
+	for i, e := range current {
+		out[i] = e.close()
+		a.byPool[e.pool.Name] = e
 	}
 	return out, verdicts
+}
+
+// outcome returns what the overlay of index k does in the pool.
+func (e *evaluation) outcome(k int, o *Overlay) outcome {
+	if e.open {
+		e.matches = o.matchesOf(&e.pool)
+		x := outcome{conflict: e.changes.conflict(&e.pool, o, e.matches)}
+		for _, m := range e.matches {
+			x.matches += len(m.offerings)
+		}
+		e.outcomes = append(e.outcomes, x)
+	}
+	return e.outcomes[k]
+}
+
+// again returns an open evaluation of the pool that has taken in the first overlays, those of them that are applied.
+func (e *evaluation) again(overlays []*Overlay, applied []bool) *evaluation {
+	out := &evaluation{pool: e.pool, open: true}
+	for k, o := range overlays {
+		out.outcome(k, o)
+		if applied[k] {
+			out.changes.add(o, out.matches)
+		}
+	}
+	return out
+}
+
+// close returns the types with all changes made.
+func (e *evaluation) close() []*model.InstanceType {
+	if e.open {
+		e.types = e.changes.apply(e.pool.Types)
+		e.open, e.changes, e.matches = false, poolChanges{}, nil
+	}
+	return e.types
+}
+
+// equal reports whether two pools have the same name, labels and list of types.
+func (p *Pool) equal(q *Pool) bool {
+	sameList := len(p.Types) == len(q.Types) && (len(p.Types) == 0 || &p.Types[0] == &q.Types[0])
+	return sameList && p.Name == q.Name && maps.Equal(p.Labels, q.Labels)
 }
 
 // match is a type of which an overlay matches these offerings, by their index.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -239,6 +240,122 @@ func TestApply(t *testing.T) {
 	})
 	if changed == 0 || conflicts == 0 {
 		t.Fatalf("%d changed types and %d conflicts: nothing was tested", changed, conflicts)
+	}
+}
+
+// TestApplier changes pools and overlays one after the other and compares an Applier's results with those of Apply.
+func TestApplier(t *testing.T) {
+	kept, conflicts := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		var a Applier
+		pools, overlays := drawPools(t), drawOverlays(t)
+		last := map[string][]*model.InstanceType{}
+		for range rapid.IntRange(2, 6).Draw(t, "steps") {
+			switch rapid.IntRange(0, 6).Draw(t, "change") {
+			case 0:
+				pools = drawPools(t)
+			case 1:
+				overlays = drawOverlays(t)
+			case 2:
+				overlays = rapid.Permutation(overlays).Draw(t, "order of overlays")
+			case 3:
+				pools = rapid.Permutation(pools).Draw(t, "order of pools")
+			default:
+				pools = slices.Clone(pools)
+				p := &pools[rapid.IntRange(0, len(pools)-1).Draw(t, "pool")]
+				if p.Types = slices.Clone(p.Types); rapid.Bool().Draw(t, "fewer") {
+					p.Types = p.Types[:len(p.Types)/2]
+				}
+				if rapid.Bool().Draw(t, "label") {
+					p.Labels = model.Labels{"team": rapid.SampledFrom([]string{"red", "blue"}).Draw(t, "team")}
+				}
+			}
+			types, verdicts := a.Apply(pools, overlays)
+			wantTypes, wantVerdicts := Apply(pools, overlays)
+			if !reflect.DeepEqual(verdicts, wantVerdicts) {
+				t.Fatalf("verdicts %+v, want %+v", verdicts, wantVerdicts)
+			}
+			if !reflect.DeepEqual(types, wantTypes) {
+				t.Fatalf("the types differ from those of Apply: %+v, want %+v", types, wantTypes)
+			}
+			for i, p := range pools {
+				if was := last[p.Name]; len(was) > 0 && len(types[i]) == len(was) && &was[0] == &types[i][0] && &was[0] != &p.Types[0] {
+					kept++
+				}
+				last[p.Name] = types[i]
+			}
+			for _, v := range verdicts {
+				if v.Conflict != "" {
+					conflicts++
+				}
+			}
+		}
+	})
+	if kept == 0 || conflicts == 0 {
+		t.Fatalf("%d lists kept and %d conflicts: nothing was tested", kept, conflicts)
+	}
+}
+
+// TestApplierEvaluatesChangedPools counts the pools that an Applier evaluates: those of which the list is new. All are
+// evaluated if another set of overlays is applied.
+func TestApplierEvaluatesChangedPools(t *testing.T) {
+	price := func(name, text string, weight int32, pools ...string) *Overlay {
+		p, err := ReadPrice(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := &Overlay{Name: name, Weight: weight, Price: p}
+		if len(pools) > 0 {
+			r, err := model.NewRequirement(model.LabelNodePool, model.OpIn, pools...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.Requirements = o.Requirements.With(r)
+		}
+		return o
+	}
+	list := func() []*model.InstanceType {
+		return []*model.InstanceType{{Name: "m", Offerings: []model.Offering{{Zone: "a", CapacityType: model.OnDemand, PriceMicro: 5}}}}
+	}
+	var pools []Pool
+	for i := range 100 {
+		pools = append(pools, Pool{Name: fmt.Sprintf("p%d", i), Types: list()})
+	}
+	var a Applier
+	var last [][]*model.InstanceType
+	evaluated := func(overlays ...*Overlay) int {
+		types, _ := a.Apply(pools, overlays)
+		n := 0
+		for i := range types {
+			if last == nil || &last[i][0] != &types[i][0] {
+				n++
+			}
+		}
+		last = types
+		return n
+	}
+	all := price("all", "1", 1)
+	one := price("one", "2", 1, "p7")
+	for _, step := range []struct {
+		name     string
+		change   func()
+		overlays []*Overlay
+		want     int
+	}{
+		{"the first time", func() {}, []*Overlay{all}, 100},
+		{"nothing has changed", func() {}, []*Overlay{all}, 0},
+		{"one pool has changed", func() { pools[3].Types = list() }, []*Overlay{all}, 1},
+		{"a conflict in one pool: another overlay is applied", func() {}, []*Overlay{all, one}, 100},
+		{"a pool without the conflict has changed", func() { pools[3].Types = list() }, []*Overlay{all, one}, 1},
+	} {
+		step.change()
+		if got := evaluated(step.overlays...); got != step.want {
+			t.Errorf("%s: %d pools evaluated, want %d", step.name, got, step.want)
+		}
+	}
+	pools[7].Types = pools[7].Types[:0:0] // the conflict is gone, so all is applied everywhere
+	if types, verdicts := a.Apply(pools, []*Overlay{all, one}); verdicts["all"].Conflict != "" || types[8][0].Offerings[0].PriceMicro != 1_000_000 {
+		t.Errorf("without the conflict: %+v, price %d", verdicts["all"], types[8][0].Offerings[0].PriceMicro)
 	}
 }
 
