@@ -64,17 +64,18 @@ func readGroups(ctx context.Context, cluster *client.Client, f clusterAPIFlags, 
 	return cloud.NewPriced(clusterapi.New(config, management, nodegroups.NoRecords{}, s.Resources(), cloud.Wall{}, log), prices, log), nil
 }
 
-// offerGroups gives a pool what the node groups of its class offer.
-func (f *offerer) offerGroups(ctx context.Context, s *state.State, p *model.NodePool, class *state.NodeClass) {
+// offerGroups returns what the node groups of a pool's class offer. If they can't be read, it marks the pool as not
+// ready and returns false.
+func (f *offerer) offerGroups(ctx context.Context, s *state.State, p *model.NodePool, class *state.NodeClass) ([]*model.InstanceType, bool) {
 	if class == nil {
 		s.Pools.SetReady(p.Name, false, classNotFound(p))
-		return
+		return nil, false
 	}
 	types, err := f.groups.Offerings(ctx, p, providerClass(class))
 	if err != nil {
 		s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeGroupsNotRead", Message: cmp.Or(errors.Unwrap(err), err).Error()})
-		return
+		return nil, false
 	}
 	f.used = append(f.used, types...)
-	s.Pools.SetTypes(p.Name, types)
+	return types, true
 }

@@ -36,8 +36,9 @@ type offerer struct {
 // taken as ready: whoever plans with files need not have one. In a cluster the simulated cloud's own kind must be there. A pool of node groups
 // takes no part if these can't be read: which types, labels and sizes they have only the cloud can tell, and a plan of guesses would be believed.
 func (f *offerer) offer(ctx context.Context, s *state.State) {
+	types := map[string][]*model.InstanceType{} // by pool
 	for _, p := range s.Pools.ListPools() {
-		s.Pools.SetTypes(p.Name, f.types)
+		types[p.Name] = f.types
 		class := s.Pools.FindNodeClass(p.ClassGroup, p.ClassKind, p.ClassName)
 		switch {
 		case p.OfGroups && f.groups == nil:
@@ -49,15 +50,21 @@ func (f *offerer) offer(ctx context.Context, s *state.State) {
 		case class != nil && (!class.Deleting.IsZero() || class.Conditions["Ready"].Status == "False"):
 			s.Pools.SetReady(p.Name, false, notReady(class))
 		case p.OfGroups:
-			f.offerGroups(ctx, s, p, class)
+			if list, ok := f.offerGroups(ctx, s, p, class); ok {
+				types[p.Name] = list
+			}
 		case p.ClassGroup == awsv1.Group && p.ClassKind == awsv1.KindEC2NodeClass:
-			if err := f.offerEC2(ctx, s, p, class); err != nil {
+			list, err := f.offerEC2(ctx, p, class)
+			if err != nil {
 				s.Pools.SetReady(p.Name, false, model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: err.Error()})
+			} else {
+				types[p.Name] = list
 			}
 		case p.ClassGroup != kwokv1alpha1.Group:
 			f.assume("NodePool " + p.Name + ": offerings of " + p.ClassKind + "." + p.ClassGroup + " " + p.ClassName + ": all instance types with a known price are assumed")
 		}
 	}
+	s.Pools.SetTypesOfPools(types)
 }
 
 // notReady returns why nothing is launched with a class: it is being deleted, or its controller says that it is not ready.
@@ -69,21 +76,20 @@ func notReady(class *state.NodeClass) model.Condition {
 	return model.Condition{Status: "False", Reason: "NodeClassNotReady", Message: class.Kind + " " + class.Name + ": " + cmp.Or(ready.Message, ready.Reason, "its condition Ready is False")}
 }
 
-// offerEC2 gives a pool what its EC2NodeClass offers, as far as that is known without its account.
-func (f *offerer) offerEC2(ctx context.Context, s *state.State, p *model.NodePool, class *state.NodeClass) error {
+// offerEC2 returns what the EC2NodeClass of a pool offers, as far as that is known without its account.
+func (f *offerer) offerEC2(ctx context.Context, p *model.NodePool, class *state.NodeClass) ([]*model.InstanceType, error) {
 	if class == nil {
 		f.assume("EC2NodeClass " + p.ClassName + " of NodePool " + p.Name + " is not in the input: nodes with the defaults of AL2023 in every zone are assumed")
-		return nil
+		return f.types, nil
 	}
 	e, err := f.estimator.Offerings(ctx, p, providerClass(class), class.Status)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, what := range e.Unknown {
 		f.assume("EC2NodeClass " + class.Name + ": " + what)
 	}
-	s.Pools.SetTypes(p.Name, e.Types)
-	return nil
+	return e.Types, nil
 }
 
 // providerClass returns a node class as providers take it.

@@ -38,6 +38,7 @@ type poolInfo struct {
 func (of *offerings) updateOfferings(ctx context.Context, now time.Time) time.Time {
 	var next time.Time
 	seen := map[string]bool{}
+	changed := map[string][]*model.InstanceType{} // by pool
 	for _, p := range of.state.Pools.ListPools() {
 		seen[p.Name] = true
 		if p.NotReady.Reason == "NodePoolValidationFailed" {
@@ -61,7 +62,7 @@ func (of *offerings) updateOfferings(ctx context.Context, now time.Time) time.Ti
 			of.state.Pools.SetClassGeneration(p.Name, class.Generation)
 		}
 		if len(info.types) > 0 && !shareTypes(info.types, of.state.Pools.OfferedTypes(p.Name)) {
-			of.state.Pools.SetTypes(p.Name, info.types)
+			changed[p.Name] = info.types
 		}
 		problem := info.problem
 		if problem.Status == "" {
@@ -72,6 +73,7 @@ func (of *offerings) updateOfferings(ctx context.Context, now time.Time) time.Ti
 			next = info.due
 		}
 	}
+	of.state.Pools.SetTypesOfPools(changed)
 	for name := range of.byPool {
 		if !seen[name] {
 			delete(of.byPool, name)

@@ -59,11 +59,41 @@ func (t *Pools) OfferedTypes(name string) []*model.InstanceType {
 	return nil
 }
 
-// applyOverlays lays all NodeOverlays over the types of all pools. This is the only place where that is done: whoever
-// reads a pool's types reads them with overlays applied. A pool whose types come out as they were keeps the same list.
+// applyOverlays applies NodeOverlays, attach limits and devices to the types of all pools, because one of these has
+// changed.
 func (t *Pools) applyOverlays() {
-	var pools []nodeoverlay.Pool
-	for _, p := range t.ListPools() {
+	clear(t.applied)
+	t.applyTo(t.ListPools())
+}
+
+// applyToChanged applies NodeOverlays, attach limits and devices to the types of the pools of these names, because their
+// offered types or labels have changed or they are new or gone. Other pools are only concerned if there are NodeOverlays,
+// which conflict across pools; without any, the cost does not depend on how many other pools there are.
+func (t *Pools) applyToChanged(names ...string) {
+	pools := t.ListPools
+	if len(t.overlays.rows) == 0 {
+		pools = func() (out []*model.NodePool) {
+			for _, name := range names {
+				if p := t.FindPool(name); p != nil {
+					out = append(out, p)
+				}
+			}
+			return out
+		}
+	}
+	for _, name := range names {
+		delete(t.applied, name)
+	}
+	t.applyTo(pools())
+}
+
+// applyTo applies NodeOverlays, attach limits and devices to the types of pools, which are all of them if there are
+// NodeOverlays. This is the only place where that is done: whoever reads a pool's types reads them with all of it
+// applied. A pool in applied of which NodeOverlays change nothing else than before is skipped. A pool whose types come
+// out as they were keeps the same list.
+func (t *Pools) applyTo(list []*model.NodePool) {
+	pools := make([]nodeoverlay.Pool, 0, len(list))
+	for _, p := range list {
 		if types := t.OfferedTypes(p.Name); types != nil {
 			pools = append(pools, nodeoverlay.Pool{Name: p.Name, Labels: p.Labels, Types: types})
 		}
@@ -72,15 +102,19 @@ func (t *Pools) applyOverlays() {
 	for _, o := range t.ListNodeOverlays() {
 		overlays = append(overlays, &o.Overlay)
 	}
-	types, verdicts := nodeoverlay.Apply(pools, overlays)
+	types, verdicts := t.applier.Apply(pools, overlays)
 	for i, p := range pools {
-		types[i] = applyDevices(t.devices, p.Name, t.limits.apply(types[i]))
+		if before, ok := t.applied[p.Name]; ok && shareList(before, types[i]) {
+			continue
+		}
+		t.applied[p.Name] = types[i]
+		out := applyDevices(t.devices, p.Name, t.limits.apply(types[i]))
 		old := t.FindPool(p.Name)
-		if sameTypes(old.Types, types[i]) {
+		if sameTypes(old.Types, out) {
 			continue
 		}
 		q := *old
-		q.Types = types[i]
+		q.Types = out
 		t.pools.set(p.Name, &q)
 		t.counts.Supply++
 	}
@@ -89,6 +123,11 @@ func (t *Pools) applyOverlays() {
 			t.overlays.set(o.Name, &NodeOverlay{o.Overlay, v})
 		}
 	}
+}
+
+// shareList reports whether two lists are the same one.
+func shareList(a, b []*model.InstanceType) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // sameTypes reports whether two lists hold the same types, each the same value or an equal one.

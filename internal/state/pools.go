@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
+	"github.com/dovetail-sh/dovetail/internal/nodeoverlay"
 )
 
 // Pools are the NodePools and the node classes that they name: what may be bought, and how. A pool is shown with what
@@ -24,6 +25,8 @@ type Pools struct {
 	offered     map[string]offeredTypes // by pool
 	limits      *attachLimits           // of the nodes that there are
 	devices     DeviceSource            // nil: nothing is known of devices
+	applier     nodeoverlay.Applier
+	applied     map[string][]*model.InstanceType // by pool: the list with NodeOverlays from which its types were made; absent: make them again
 
 	inFlight *InFlight
 	counts   *ChangeCounts
@@ -64,6 +67,7 @@ func newPools(inFlight *InFlight, counts *ChangeCounts) *Pools {
 		}),
 		overlays: newTable(func(a, b *NodeOverlay) int { return strings.Compare(a.Name, b.Name) }),
 		offered:  map[string]offeredTypes{},
+		applied:  map[string][]*model.InstanceType{},
 		limits:   newAttachLimits(),
 		inFlight: inFlight, counts: counts,
 	}
@@ -85,13 +89,14 @@ func (t *Pools) SetPool(p *model.NodePool) {
 	if c := t.FindNodeClass(q.ClassGroup, q.ClassKind, q.ClassName); c != nil {
 		q.Scaling = c.Scaling
 	}
+	had := t.OfferedTypes(p.Name) != nil
 	if q.Types != nil && p.Types != nil {
 		t.offered[p.Name] = offeredTypes{p.UID, p.Types}
 	}
 	t.pools.set(p.Name, &q)
 	t.counts.Supply++
-	if old == nil || old.UID != p.UID || p.Types != nil || !maps.Equal(old.Labels, q.Labels) {
-		t.applyOverlays()
+	if has := t.OfferedTypes(p.Name) != nil; (had || has) && (old == nil || old.UID != p.UID || p.Types != nil || !maps.Equal(old.Labels, q.Labels)) {
+		t.applyToChanged(p.Name)
 	}
 }
 
@@ -100,18 +105,33 @@ func (t *Pools) DeletePool(name string) {
 	t.pools.delete(name)
 	delete(t.offered, name)
 	t.counts.Supply++
-	t.applyOverlays()
+	t.applyToChanged(name)
 }
 
-// SetTypes gives a pool what its provider offers it. Nothing happens where there is no pool of this name.
+// SetTypes gives a pool what its provider offers it. Nothing happens where there is no pool of this name. Use
+// SetTypesOfPools for several pools.
 func (t *Pools) SetTypes(name string, types []*model.InstanceType) {
-	if old := t.FindPool(name); old != nil {
-		t.offered[name] = offeredTypes{old.UID, types}
+	t.SetTypesOfPools(map[string][]*model.InstanceType{name: types})
+}
+
+// SetTypesOfPools gives pools, by name, what their providers offer them. Names of which there is no pool are skipped. The
+// cost is that of these pools, and with NodeOverlays one comparison for each other pool.
+func (t *Pools) SetTypesOfPools(types map[string][]*model.InstanceType) {
+	var names []string
+	for name, list := range types {
+		old := t.FindPool(name)
+		if old == nil {
+			continue
+		}
+		t.offered[name] = offeredTypes{old.UID, list}
 		q := *old
-		q.Types = types
+		q.Types = list
 		t.pools.set(name, &q)
 		t.counts.Supply++
-		t.applyOverlays()
+		names = append(names, name)
+	}
+	if len(names) > 0 {
+		t.applyToChanged(names...)
 	}
 }
 
