@@ -97,6 +97,7 @@ func (x *script) describeQuery() {
 //	buffer NAME N POD [max=DOLLARS] [group=NAME]    a CapacityBuffer of N pods like those of a pod line; max: an hour of it, at most
 //	deployment NAME [replicas=N] [nosurge] [recreate] [paused] [restarted=WORD] [rolling]    (seen from now on; one replica, surges by one)
 //	replicas OWNER N             a ReplicaSet is to have so many pods
+//	revision OWNER DEPLOYMENT N  the ReplicaSet is of that revision of the Deployment
 //	limit NAME [select=REQ] [nodes=N] [RESOURCE=N] [dollars=N] [least.RESOURCE=N]    a limit over several pools; cluster: the flags'
 //	shift ZONE [ID AT]           the cluster is shifted away from the zone until AT; without: not any more
 //	quota NAME [gone]            the namespace has a ResourceQuota
@@ -430,6 +431,8 @@ func (x *script) line(f []string) {
 		x.st.SetDeployment(d)
 	case "replicas":
 		x.st.SetReplicas("rs-"+f[1], int(x.number(f[2])))
+	case "revision":
+		x.st.SetTemplate("rs-"+f[1], &model.Template{Deployment: f[2], Revision: x.number(f[3])})
 	case "ending":
 		x.st.SetNamespace("default", nil, x.now)
 	case "shift":

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	clusterview "github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/decide/demand"
 	"github.com/dovetail-sh/dovetail/internal/decide/unused"
@@ -34,7 +35,8 @@ type cluster struct {
 	pdbs  []*model.PDB
 	in    Input
 
-	limits []*model.CapacityLimit
+	limits    []*model.CapacityLimit
+	templates map[string]model.Template
 }
 
 // families are the instance types of tests: three families of four sizes, a spot price at 40 % of on-demand.
@@ -123,7 +125,7 @@ func (c *cluster) settle() {
 }
 
 func (c *cluster) snapshot() *model.Snapshot {
-	s := &model.Snapshot{ResourceNames: model.FixedNames(), Claims: c.claim, Pools: c.pools, PDBs: c.pdbs, Limits: c.limits, Namespaces: map[string]model.Labels{"shop": {}}}
+	s := &model.Snapshot{Templates: model.MarkSuperseded(c.templates), ResourceNames: model.FixedNames(), Claims: c.claim, Pools: c.pools, PDBs: c.pdbs, Limits: c.limits, Namespaces: map[string]model.Labels{"shop": {}}}
 	at := map[string]*model.Node{}
 	for _, n := range c.nodes {
 		own := *n
@@ -186,7 +188,7 @@ func template(pods []*model.Pod, change func(*model.Class)) {
 
 func (c *cluster) podsOf(subject string) (out []*model.Pod) {
 	for _, p := range c.pods {
-		if workloadOf(p) == subject {
+		if workloadOf(p) == subject || subject == "pod/"+p.Key() {
 			out = append(out, p)
 		}
 	}
@@ -335,6 +337,9 @@ func (c *cluster) applyPods(pods []*model.Pod, ch plan.Change) {
 		}
 	case field == "metadata.annotations["+disrupt.DoNotDisrupt+"]":
 		for _, p := range pods {
+			if _, has := c.templates[p.Owner.UID].Annotations[disrupt.DoNotDisrupt]; !has && len(c.templates) > 0 && field != ch.Field {
+				continue // nothing changes in the template, so the pods stay
+			}
 			p.DoNotDisrupt = ch.Value
 		}
 	case field == "metadata.annotations["+disrupt.SafeToEvict+"]":
@@ -417,7 +422,7 @@ func checkAdvice(t *testing.T, c *cluster, r *Report) {
 				}
 			case "pod":
 				for _, p := range c.pods {
-					if p.Key() == name && p.Owner.Kind != "" && ch.Field != "" {
+					if p.Key() == name && p.Owner.Kind != "" && ch.Field != "" && (ch.Op != plan.Remove || !strings.HasPrefix(ch.Field, "metadata.annotations[")) {
 						t.Errorf("%s of %s: the controller of pod %s makes it again without the change %+v", f.Code, f.Subject, p.Name, ch)
 					}
 				}
@@ -485,6 +490,42 @@ func TestPlantedFaults(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// What keeps pods on an interrupted node keeps its drain from ending only until the cloud ends the instance.
+func TestInterruptedNodeIsNotHeld(t *testing.T) {
+	for _, interrupted := range []bool{false, true} {
+		c := newCluster(t, 1)
+		n, pods := c.wasteful(2)
+		n.Deleting = epoch.Add(-time.Minute)
+		for _, p := range pods {
+			p.DoNotDisrupt = "true"
+		}
+		if interrupted {
+			c.claim[len(c.claim)-1].Annotations[clusterview.AnnotationInterrupted] = `{"kind":"SpotInterruption","seen":"2026-07-01T11:59:00Z","at":"2026-07-01T12:01:00Z"}`
+		}
+		if found := find(c.examine(), PodDoNotDisrupt, "deployment/shop/waste") != nil; found == interrupted {
+			t.Errorf("interrupted %t: found %t", interrupted, found)
+		}
+	}
+}
+
+// While a rollout adds requests, the pods of the older revision, which it removes, are no reason to change the template.
+func TestRequestsOfOlderRevision(t *testing.T) {
+	c := newCluster(t, 1)
+	pods := c.podsOf("deployment/shop/app0")
+	template(pods[:2], func(cl *model.Class) { cl.Requests = cl.Requests.With(model.CPU, 0) })
+	for _, p := range pods[:2] {
+		p.Owner.UID = "rs-old"
+	}
+	c.templates = map[string]model.Template{"rs-old": {Deployment: "app0", Revision: 1}, "rs-app0": {Deployment: "app0", Revision: 2}}
+	if f := find(c.examine(), NoRequests, "deployment/shop/app0"); f != nil {
+		t.Errorf("found %+v", f)
+	}
+	c.templates["rs-old"] = model.Template{Deployment: "app0", Revision: 3} // rolled back
+	if f := find(c.examine(), NoRequests, "deployment/shop/app0"); f == nil || len(f.Pods) != 2 {
+		t.Errorf("after a rollback, found %+v, want two pods", f)
 	}
 }
 

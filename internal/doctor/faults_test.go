@@ -21,6 +21,27 @@ var faults = []fault{
 		}
 		return "deployment/shop/waste"
 	}, true},
+	{"do-not-disrupt on pods whose template has none", PodDoNotDisrupt, func(c *cluster) string {
+		_, pods := c.wasteful(3)
+		for _, p := range pods {
+			p.DoNotDisrupt = "true"
+		}
+		c.templates = map[string]model.Template{"rs-waste": {}}
+		return "deployment/shop/waste"
+	}, true},
+	{"do-not-disrupt on some pods of a workload", PodDoNotDisrupt, func(c *cluster) string {
+		_, pods := c.wasteful(3)
+		pods[0].DoNotDisrupt = "true"
+		return "deployment/shop/waste"
+	}, true},
+	{"do-not-disrupt on pods of an older revision", PodDoNotDisrupt, func(c *cluster) string {
+		_, pods := c.wasteful(3)
+		for _, p := range pods {
+			p.DoNotDisrupt = "true"
+		}
+		c.templates = map[string]model.Template{"rs-waste": {Deployment: "waste", Revision: 1, Annotations: model.Labels{disrupt.DoNotDisrupt: "true"}}, "rs-new": {Deployment: "waste", Revision: 2}}
+		return "deployment/shop/waste"
+	}, true},
 	{"safe-to-evict false", SafeToEvict, func(c *cluster) string {
 		_, pods := c.wasteful(3)
 		for _, p := range pods {

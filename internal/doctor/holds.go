@@ -12,6 +12,7 @@ import (
 
 	"github.com/robfig/cron/v3"
 
+	clusterview "github.com/dovetail-sh/dovetail/internal/cluster"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
@@ -132,11 +133,11 @@ func (h *holder) addStaying(n *model.Node, price int64, guard *disrupt.Eligibili
 }
 
 // addDrain adds what keeps a node that is being deleted, or is about to be, from ever being drained: pods that may not be evicted, where neither a
-// terminationGracePeriod nor time ends that. Pods that are not healthy may become so, and hold no drain for good.
+// terminationGracePeriod nor the end of an interrupted instance nor time ends that. Pods that are not healthy may become so, and hold no drain for good.
 func (h *holder) addDrain(n *model.Node, guard *disrupt.Eligibility) {
 	if c := h.x.claims[n.Name]; c != nil {
 		_, forced := lifecycle.Deadline(c)
-		if forced && !c.Deleting.IsZero() || h.x.surplus[n] && c.TerminationGracePeriod >= 0 {
+		if _, interrupted := clusterview.ReadNotice(c); interrupted || forced && !c.Deleting.IsZero() || h.x.surplus[n] && c.TerminationGracePeriod >= 0 {
 			return
 		}
 	}
@@ -229,7 +230,10 @@ func (h *holder) addReason(n *model.Node, pool *model.NodePool, r plan.Reason) {
 		if r.Code == plan.SafeToEvict {
 			code, key, value = SafeToEvict, plan.DetailOf[plan.OfSafeToEvict](r).Annotation, pod.SafeToEvict
 		}
-		h.add(n, code, workloadOf(pod), key, value, pod.Key()).changes = templateChange(pod, annotation(key), plan.Remove, "")
+		one := h.add(n, code, workloadOf(pod), key, value, pod.Key())
+		if ch := h.x.removeAnnotation(pod, key); !slices.Contains(one.changes, ch) {
+			one.changes = append(one.changes, ch)
+		}
 	case plan.NoController:
 		if pod == nil {
 			return
@@ -262,6 +266,22 @@ func (h *holder) addReason(n *model.Node, pool *model.NodePool, r plan.Reason) {
 			one.edit = func(s *model.Snapshot) { s.Pools = closed(s.Pools) }
 		}
 	}
+}
+
+// removeAnnotation is the change that takes an annotation off a pod. It is in the template that the pod comes from if that has the annotation, else on the
+// pod itself, where somebody has added it. Where the template is not known, it has the annotation if all pods of the workload have it.
+func (x *exam) removeAnnotation(p *model.Pod, key string) plan.Change {
+	t, known := x.Snapshot.Templates[p.Owner.UID]
+	_, has := t.Annotations[key]
+	if !known {
+		has = !slices.ContainsFunc(x.owners[workloadOf(p)].pods, func(o *model.Pod) bool {
+			return o.SafeToEvict != p.SafeToEvict && key == disrupt.SafeToEvict || o.DoNotDisrupt != p.DoNotDisrupt && key == p.HoldAnnotation()
+		})
+	}
+	if !has || t.Superseded {
+		return plan.Change{Object: "pod/" + p.Key(), Field: annotation(key), Op: plan.Remove}
+	}
+	return templateChange(p, annotation(key), plan.Remove, "")[0]
 }
 
 // Fields of a NodePool that keep nodes.

@@ -152,27 +152,38 @@ func (x *exam) findStuckDeletions() (out []Finding) {
 	return out
 }
 
+// requested are the resources that every workload is to request.
+var requested = map[string]model.Dim{"cpu": model.CPU, "memory": model.Memory}
+
+// current returns the pods of a workload that a rollout in progress does not remove.
+func (x *exam) current(w *workload) []*model.Pod {
+	return slices.DeleteFunc(slices.Clone(w.pods), x.Snapshot.IsSuperseded)
+}
+
 // findNoRequests finds workloads that request no CPU or no memory: nothing can be planned for them.
 func (x *exam) findNoRequests() (out []Finding) {
 	for _, w := range x.list {
-		c := w.pods[0].Class
+		pods := x.current(w)
+		if len(pods) == 0 {
+			continue
+		}
+		c := pods[0].Class
 		var missing []string
 		var changes []plan.Change
-		for _, r := range []struct {
-			name, value string
-			d           model.Dim
-		}{{"cpu", "100m", model.CPU}, {"memory", "128Mi", model.Memory}} {
-			if c.Requests.At(r.d) == 0 {
+		for _, r := range []struct{ name, value string }{{"cpu", "100m"}, {"memory", "128Mi"}} {
+			if c.Requests.At(requested[r.name]) == 0 {
 				missing = append(missing, r.name)
-				changes = append(changes, templateChange(w.pods[0], "spec.containers[*].resources.requests."+r.name, plan.Set, r.value)...)
+				changes = append(changes, templateChange(pods[0], "spec.containers[*].resources.requests."+r.name, plan.Set, r.value)...)
 			}
 		}
 		if len(missing) == 0 {
 			continue
 		}
 		f := Finding{Code: NoRequests, Severity: Risky, Subject: w.subject, Key: strings.Join(missing, " and "), Changes: changes}
-		for _, p := range w.pods {
-			f.Pods = append(f.Pods, p.Key())
+		for _, p := range pods {
+			if !slices.ContainsFunc(missing, func(name string) bool { return p.Class.Requests.At(requested[name]) > 0 }) {
+				f.Pods = append(f.Pods, p.Key())
+			}
 		}
 		out = append(out, f)
 	}

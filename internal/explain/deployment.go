@@ -55,11 +55,12 @@ func explainDeployment(s *model.Snapshot, mem decide.Memory, now time.Time, pol 
 		facts = append(facts, plan.Fact{Name: "pods that can't be created", Value: strconv.Itoa(f.Missing) + " of replicaset/" + f.Namespace + "/" + f.ReplicaSet})
 	}
 	if len(pending) > 0 {
+		shown := pending[max(0, slices.IndexFunc(pending, func(p *model.Pod) bool { return !s.IsSuperseded(p) }))]
 		var err error
-		if a, err = Why(s, mem, now, pol, "pod/"+pending[0].Key()); err != nil {
+		if a, err = Why(s, mem, now, pol, "pod/"+shown.Key()); err != nil {
 			return a, err
 		}
-		facts = append(facts, plan.Fact{Name: "details are for pod", Value: pending[0].Key()})
+		facts = append(facts, plan.Fact{Name: "details are for pod", Value: shown.Key()})
 	}
 	a.Findings = append(slices.Insert(a.Findings, 0, refusedCreations(missing)...), newExplanation(s, mem, now, pol).obstaclesOf(is)...)
 	a.Subject, a.Facts, a.Related = subject, append(facts, a.Facts...), append(a.Related, related...)

@@ -57,7 +57,11 @@ func (ex *explanation) pending() (out []Waiting) {
 			i = len(out)
 			at[g] = i
 			a := newAnswer("pod/"+p.Key(), ex.now)
-			for _, r := range ex.explainWaiting(&a, p) {
+			reasons := ex.explainWaiting(&a, p)
+			if old, is := ex.oldRevision(p); is && len(reasons) > 0 {
+				a.Findings = append(a.Findings, old)
+			}
+			for _, r := range reasons {
 				a.Findings = append(a.Findings, ex.demandFinding(r))
 			}
 			out = append(out, Waiting{Answer: a, ex: ex})

@@ -41,6 +41,13 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 	if len(reasons) == 0 {
 		return
 	}
+	if old, is := ex.oldRevision(p); is {
+		a.Findings = append(a.Findings, old)
+		for _, r := range reasons {
+			a.Findings = append(a.Findings, ex.demandFinding(r))
+		}
+		return
+	}
 	if _, short := ex.CameShort(p); !short {
 		reasons = ex.ownFirst(ex.s, p, reasons)
 	}
@@ -57,6 +64,15 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 		}
 		a.Findings = append(a.Findings, f)
 	}
+}
+
+// oldRevision is the finding about a pod that the rollout of its Deployment removes. Changes of the Deployment's template don't concern such a pod.
+func (ex *explanation) oldRevision(p *model.Pod) (plan.Finding, bool) {
+	if !ex.s.IsSuperseded(p) || p.Deployment == "" {
+		return plan.Finding{}, false
+	}
+	of := plan.OfOldRevision{Deployment: plan.ObjectOf("deployment", p.Namespace+"/"+p.Deployment), ReplicaSet: p.Namespace + "/" + p.Owner.Name}
+	return plan.Finding{Of: plan.Demand, Reason: plan.Reason{Code: plan.OldRevision, Subject: of.Deployment, Detail: of}}, true
 }
 
 // ownFirst returns what would refuse a pending pod of a Snapshot if no other pod waited, or else what is given: what others take differs with

@@ -154,6 +154,9 @@ func (ex *explanation) explainRefusedPods(a *plan.Answer, name string) {
 		if d.Outcome != plan.Refused {
 			continue
 		}
+		if ex.s.IsSuperseded(d.Pod) {
+			continue // nothing is to change for a pod that a rollout removes
+		}
 		for _, r := range d.Reasons {
 			if r.Pool == name {
 				if count[r]++; example[r] == nil {
@@ -166,7 +169,7 @@ func (ex *explanation) explainRefusedPods(a *plan.Answer, name string) {
 	if total == 0 {
 		return
 	}
-	addFact(a, "unschedulable pods", strconv.Itoa(total))
+	addFact(a, "unschedulable pods", strconv.Itoa(total)+" in the cluster, which no other NodePool can take either")
 	reasons := slices.SortedFunc(maps.Keys(count), func(x, y plan.Reason) int {
 		return cmp.Or(cmp.Compare(count[y], count[x]), strings.Compare(x.String(), y.String()))
 	})

@@ -137,6 +137,7 @@ type Snapshot struct {
 	Pending       []*Pod                 // not bound, not terminal, not being deleted; by namespace and name
 	Making        []Making               // by the uid of the ReplicaSet
 	Failing       []*FailingReplicas     // by namespace and name of the ReplicaSet; decisions don't depend on them
+	Templates     map[string]Template    // by uid of the controller, of those that have pods; nil: nobody looks; decisions don't depend on them
 	GangsEnded    map[string]int         // by Gang.Name: succeeded pods, which are in no other list; nil: none
 	Buffers       []*Buffer              // by namespace and name
 	Requests      []*ProvisioningRequest // by namespace and name; Pending contains the placeholders of active ones

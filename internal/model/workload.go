@@ -92,6 +92,32 @@ type Making struct {
 	Have, Want int  // pods that it has, those ending not counted, and is to have
 }
 
+// Template is the pod template of a controller such as a ReplicaSet, as far as advice about its pods depends on it. Decisions don't.
+type Template struct {
+	Deployment  string // uid of the Deployment that owns the ReplicaSet; empty: none does
+	Revision    int64  // of the Deployment, that the ReplicaSet is for; 0: not known
+	Superseded  bool   // the Deployment has a ReplicaSet of a later revision: its rollout removes the pods of this one
+	Annotations Labels // of the template, those that keep pods from being evicted; nil: none
+}
+
+// IsSuperseded reports whether a pod is of a ReplicaSet whose Deployment has one of a later revision. False if that is not known.
+func (s *Snapshot) IsSuperseded(p *Pod) bool { return s.Templates[p.Owner.UID].Superseded }
+
+// MarkSuperseded returns templates, by uid of the controller, with Superseded set.
+func MarkSuperseded(templates map[string]Template) map[string]Template {
+	latest, out := map[string]int64{}, make(map[string]Template, len(templates))
+	for _, t := range templates {
+		if t.Deployment != "" {
+			latest[t.Deployment] = max(latest[t.Deployment], t.Revision)
+		}
+	}
+	for uid, t := range templates {
+		t.Superseded = t.Deployment != "" && t.Revision > 0 && t.Revision < latest[t.Deployment]
+		out[uid] = t
+	}
+	return out
+}
+
 // FailingReplicas are pods that a ReplicaSet is to have and can't create, as its condition ReplicaFailure says.
 type FailingReplicas struct {
 	Namespace, ReplicaSet string

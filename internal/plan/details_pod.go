@@ -50,6 +50,7 @@ const (
 	GangIncomplete   Code = "GangIncomplete"   // the gang has fewer pods than its minimum; Subject: the gang, Want: the minimum, Have: the existing pods
 	GangTooLarge     Code = "GangTooLarge"     // fewer pods of the gang can be placed than its minimum; Subject: the gang, Want: the minimum, Have: the pods that fit. The reasons of the others follow
 	PodsNotCreated   Code = "PodsNotCreated"   // the API server rejects pods of a ReplicaSet, Subject; Want: the number, Have: its message
+	OldRevision      Code = "OldRevision"      // the pod is of a ReplicaSet that its Deployment's rollout replaces; Subject: the Deployment, Key: the ReplicaSet
 	CapacityChecked  Code = "CapacityChecked"  // the pod's ProvisioningRequest only checks for free capacity; Subject: the request
 )
 
@@ -74,7 +75,7 @@ type poolCheck struct {
 // refusals are the other codes of a refused pod, with the type of their Detail.
 var refusals = map[Code]Detail{
 	ShortAgain: OfSize{}, Mismatch: OfMismatch{}, GangIncomplete: OfGangIncomplete{}, GangTooLarge: OfGangTooLarge{},
-	PodsNotCreated: OfPodsNotCreated{}, CapacityChecked: Nothing{},
+	PodsNotCreated: OfPodsNotCreated{}, OldRevision: OfOldRevision{}, CapacityChecked: Nothing{},
 }
 
 // CheckRank returns the position of a code among the checks of a NodePool, -1 if it is none of them. The higher, the nearer the miss.
@@ -247,6 +248,12 @@ type (
 		detail
 		Count int   `want:"%s"`
 		Said  Words `have:"%s"`
+	}
+	// OfOldRevision is the ReplicaSet of a pod, whose Deployment has one of a later revision.
+	OfOldRevision struct {
+		detail
+		Deployment Object `subject:"%s"`
+		ReplicaSet string `key:"%s"` // namespace/name
 	}
 	// OfVolumeTopology is a volume that cannot be used where nodes can be launched for the pod; or a shared volume that will
 	// be created in a domain where the pod cannot run.

@@ -230,3 +230,15 @@ func TestMovesText(t *testing.T) {
 		}
 	}
 }
+
+// One command takes an annotation off all pods that somebody has given it.
+func TestAnnotatedPodsCommand(t *testing.T) {
+	const field = "metadata.annotations[karpenter.sh/do-not-disrupt]"
+	d := Doctor{}
+	got := d.Commands(&doctor.Finding{Code: doctor.PodDoNotDisrupt, Changes: []plan.Change{{Object: "pod/shop/a", Field: field, Op: plan.Remove}, {Object: "pod/shop/b", Field: field, Op: plan.Remove},
+		{Object: "pod/bank/c", Field: field, Op: plan.Remove}}})
+	want := []string{"kubectl -n shop annotate pod a b karpenter.sh/do-not-disrupt-", "kubectl -n bank annotate pod c karpenter.sh/do-not-disrupt-"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -191,6 +191,11 @@ func (d *Doctor) Commands(f *doctor.Finding) (out []string) {
 	kubectl := ShellLine(append([]string{"kubectl"}, d.Flags.Kubectl...)) + " "
 	for i := 0; i < len(f.Changes); i++ {
 		c := f.Changes[i]
+		if pods := annotatedPods(f.Changes[i:]); pods > 1 {
+			out = append(out, kubectl+withoutAnnotation(f.Changes[i:i+pods]))
+			i += pods - 1
+			continue
+		}
 		if i+1 < len(f.Changes) {
 			if patch, ok := jointPatch(c, f.Changes[i+1]); ok {
 				out = append(out, kubectl+patch)
@@ -217,6 +222,30 @@ func (d *Doctor) Commands(f *doctor.Finding) (out []string) {
 		out = append(out, strings.Join(parts, " && ")+with(" # ", driftText(c), ""))
 	}
 	return out
+}
+
+// annotatedPods counts the changes at the beginning of a list that take the same annotation off pods of the same namespace.
+func annotatedPods(changes []plan.Change) (n int) {
+	namespace := func(c plan.Change) string { return c.Object[:strings.LastIndex(c.Object, "/")+1] }
+	for _, c := range changes {
+		if !strings.HasPrefix(c.Object, "pod/") || !strings.HasPrefix(c.Field, "metadata.annotations[") || c.Op != plan.Remove || c.Field != changes[0].Field || namespace(c) != namespace(changes[0]) {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// withoutAnnotation is one command that takes an annotation off pods of a namespace.
+func withoutAnnotation(changes []plan.Change) string {
+	names := make([]string, 0, len(changes))
+	namespace := ""
+	for _, c := range changes {
+		own, name, _ := strings.Cut(strings.TrimPrefix(c.Object, "pod/"), "/")
+		namespace, names = own, append(names, name)
+	}
+	key := strings.TrimSuffix(strings.TrimPrefix(changes[0].Field, "metadata.annotations["), "]")
+	return "-n " + namespace + " annotate pod " + strings.Join(names, " ") + " " + key + "-"
 }
 
 // raiseByHand says what to do about a node group that is full, without its name.

@@ -324,6 +324,9 @@ func sentence(r plan.Reason) string {
 	case plan.PodsNotCreated:
 		d := plan.DetailOf[plan.OfPodsNotCreated](r)
 		return objectName(r.Subject) + " can't create " + model.Count(d.Count, "pod") + with(": ", string(d.Said), "")
+	case plan.OldRevision:
+		d := plan.DetailOf[plan.OfOldRevision](r)
+		return "the pod is of an older revision (ReplicaSet " + d.ReplicaSet + "), and the rollout of " + objectName(d.Deployment) + " removes it; no change is needed"
 	case plan.NotBindable:
 		return "kube-scheduler binds the pod, because of " + plan.DetailOf[plan.OfNotBindable](r).Field + with(" (", r.Fields().Have, ")")
 	case plan.GangIncomplete:

@@ -41,6 +41,9 @@ func (s *State) SetFailingReplicas(uid string, f *model.FailingReplicas) {
 	s.replicaSets.setFailing(uid, f)
 }
 
+// SetTemplate takes in the pod template of a controller, by its uid; nil: the controller is gone, or is to have no pods. Superseded is this State's to fill in.
+func (s *State) SetTemplate(uid string, t *model.Template) { s.replicaSets.setTemplate(uid, t) }
+
 // SetQuota takes in that a namespace has a ResourceQuota, by namespace/name.
 func (s *State) SetQuota(key string) { s.replicaSets.setQuota(key) }
 

@@ -23,6 +23,9 @@ type replicaSets struct {
 	failing table[*model.FailingReplicas]
 	changed bool // since making was last listed
 	listed  []model.Making
+
+	templates       map[string]model.Template // by uid
+	templatesListed map[string]model.Template // replaced, never changed; nil: templates have changed
 }
 
 // replicaSet is what one has made, and is to have.
@@ -138,6 +141,27 @@ func (r *replicaSets) setFailing(uid string, f *model.FailingReplicas) {
 		return
 	}
 	r.failing.set(uid, f)
+}
+
+// setTemplate takes in the pod template of a controller; nil: it is gone.
+func (r *replicaSets) setTemplate(uid string, t *model.Template) {
+	if t == nil {
+		delete(r.templates, uid)
+	} else {
+		if r.templates == nil {
+			r.templates = map[string]model.Template{}
+		}
+		r.templates[uid] = *t
+	}
+	r.templatesListed = nil
+}
+
+// listTemplates returns all templates by uid. The map must not be changed.
+func (r *replicaSets) listTemplates() map[string]model.Template {
+	if r.templatesListed == nil && r.templates != nil {
+		r.templatesListed = model.MarkSuperseded(r.templates)
+	}
+	return r.templatesListed
 }
 
 // setQuota takes in that a namespace has a ResourceQuota, by namespace/name: what is to be made there may not be

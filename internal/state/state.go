@@ -117,6 +117,7 @@ func (s *State) Snapshot(now time.Time) *model.Snapshot {
 		Pending:       s.listPending(now),
 		Making:        s.replicaSets.listMaking(),
 		Failing:       s.replicaSets.failing.list(),
+		Templates:     s.replicaSets.listTemplates(),
 		GangsEnded:    s.pods.listEnded(),
 		Buffers:       s.buffers.list(),
 		Requests:      s.requests.list(),

@@ -226,8 +226,14 @@ func (m *Set) Feed(s *state.State) {
 	w := newWorkloads(m)
 	s.Pools.SetDevices(t.DevicesOfTypes(m.devices))
 	m.claimants = map[string]claimant{}
+	for uid, made := range m.Templates {
+		s.SetTemplate(uid, made)
+	}
 	for _, o := range m.objects {
 		m.namespaceOf(s, o)
+		if made := translate.Template(o.Object); made != nil {
+			s.SetTemplate(string(o.GetUID()), made)
+		}
 		switch o := o.Object.(type) {
 		case *corev1.Pod:
 			q := o.DeepCopy()

@@ -40,6 +40,9 @@ type Set struct {
 	// NotMade are the pods of the input that an API server would refuse to create. Feed sets it.
 	NotMade []NotMade
 
+	// Templates are pod templates of controllers that are not among the objects, because all their pods are, by uid.
+	Templates map[string]*model.Template
+
 	// At is the time of the state of the objects; zero: now.
 	At time.Time
 

@@ -48,6 +48,7 @@ func (w *watcher) setReplicas(k string, x *appsv1.ReplicaSet) {
 		return
 	}
 	w.failing.set(k, x)
+	w.setTemplate(k, x)
 	want := translate.WantedReplicas(x)
 	if want == w.replicas[k].want {
 		return // its status, mostly; and most are of templates past, and have none
@@ -68,10 +69,36 @@ func (w *watcher) dropReplicas(k string) {
 		return
 	}
 	w.failing.set(k, nil)
+	w.setTemplate(k, nil)
 	if was, ok := w.replicas[k]; ok {
 		delete(w.replicas, k)
 		w.emit(func(s *state.State) { s.SetReplicas(was.uid, 0) })
 	}
+}
+
+// setTemplate tells of the template of a ReplicaSet with pods; nil: the ReplicaSet is gone.
+func (w *watcher) setTemplate(k string, x *appsv1.ReplicaSet) {
+	was, known := w.made[k]
+	var now *model.Template
+	if x != nil {
+		now = translate.Template(x)
+	}
+	if known && (now == nil || was.uid != string(x.UID)) {
+		delete(w.made, k)
+		w.emit(func(s *state.State) { s.SetTemplate(was.uid, nil) })
+	}
+	if now == nil || known && was.uid == string(x.UID) && reflect.DeepEqual(was.Template, *now) {
+		return
+	}
+	uid := string(x.UID)
+	w.made[k] = template{*now, uid}
+	w.emit(func(s *state.State) { s.SetTemplate(uid, now) })
+}
+
+// template is what was last told of the template of a ReplicaSet.
+type template struct {
+	model.Template
+	uid string
 }
 
 // replicas is the last reported state of a ReplicaSet with desired replicas.

@@ -14,12 +14,15 @@ import (
 	"sync"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/manifests"
+	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/top"
 )
@@ -54,6 +57,7 @@ func ReadSurvey(ctx context.Context, c *client.Client, m *manifests.Set) (*Surve
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	out := &Survey{}
+	m.Templates = map[string]*model.Template{}
 	var failed error
 	for _, k := range kindsFor(c, surveyed) {
 		wg.Go(func() {
@@ -81,6 +85,17 @@ func ReadSurvey(ctx context.Context, c *client.Client, m *manifests.Set) (*Surve
 			}
 		})
 	}
+	readTemplates(ctx, c, &wg, func(x metav1.Object) {
+		mu.Lock()
+		defer mu.Unlock()
+		if t := translate.Template(x); t != nil {
+			m.Templates[string(x.GetUID())] = t
+		}
+	}, func(d Denied) {
+		mu.Lock()
+		defer mu.Unlock()
+		out.Denied = append(out.Denied, d)
+	})
 	var deniedEvents error
 	readEvents := func(selector, by string) {
 		wg.Go(func() {
@@ -126,6 +141,25 @@ func ReadSurvey(ctx context.Context, c *client.Client, m *manifests.Set) (*Surve
 	}
 	surveyLeases(ctx, c, out)
 	return out, nil
+}
+
+// readTemplates hands over the ReplicaSets and StatefulSets, whose pods are known without them: only advice depends on their templates. The function denied is
+// told which of the two can't be listed, and why.
+func readTemplates(ctx context.Context, c *client.Client, wg *sync.WaitGroup, keep func(metav1.Object), denied func(Denied)) {
+	tell := func(resource string, err error) {
+		switch {
+		case apierrors.IsForbidden(err):
+			denied(Denied{"apps", resource, "permission to list them in all namespaces is missing"})
+		case err != nil && !apierrors.IsNotFound(err):
+			denied(Denied{"apps", resource, err.Error()})
+		}
+	}
+	wg.Go(func() {
+		tell("replicasets", readAll(ctx, source{c.Apps, "replicasets", &appsv1.ReplicaSet{}}, "", func(x *appsv1.ReplicaSet) { keep(x) }))
+	})
+	wg.Go(func() {
+		tell("statefulsets", readAll(ctx, source{c.Apps, "statefulsets", &appsv1.StatefulSet{}}, "", func(x *appsv1.StatefulSet) { keep(x) }))
+	})
 }
 
 // surveyLeases finds the autoscalers that hold their lease.

@@ -91,7 +91,7 @@ func watch(ctx context.Context, c *client.Client, t *translate.Translator, once 
 
 	ctx = c.Logging(ctx)
 	w := &watcher{c: c, t: t, emit: emit, once: once, daemons: map[string]*appsv1.DaemonSet{}, volumePods: map[string]*corev1.Pod{}, claimUsers: map[string]map[string]struct{}{},
-		spreadPods: map[string]*corev1.Pod{}, gangPods: map[string]map[string]*corev1.Pod{}, gangOfPod: map[string]string{}, replicas: map[string]replicas{}}
+		spreadPods: map[string]*corev1.Pod{}, gangPods: map[string]map[string]*corev1.Pod{}, gangOfPod: map[string]string{}, replicas: map[string]replicas{}, made: map[string]template{}}
 	w.record(to)
 	w.templates.templates = map[string]*corev1.PodTemplate{}
 	w.buffers = newBufferWatch(w)

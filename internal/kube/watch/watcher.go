@@ -39,6 +39,7 @@ type watcher struct {
 	taintRules       bool                              // the API server has rules that taint devices
 	extendedUnserved bool                              // extended resources of a DeviceClass are behind a gate that is off by default
 	replicas         map[string]replicas               // by namespace/name of the ReplicaSet
+	made             map[string]template               // the same
 
 	nodeMu  sync.Mutex
 	claimMu sync.Mutex // of NodeClaims
