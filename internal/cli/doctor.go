@@ -201,11 +201,26 @@ func takeIn(m *manifests.Set, cat *catalog.Catalog, prices *catalog.PriceList, i
 	of := offerer{types: types, estimator: fleet.NewEstimator(cat, s.Resources()), live: live}
 	of.offer(context.Background(), s)
 	in.Snapshot = s.Snapshot(in.Now)
+	d.Booting, d.BootingMicro = booting(in.Snapshot)
 	d.GroupPools = slices.ContainsFunc(in.Snapshot.Pools, func(p *model.NodePool) bool { return p.OfGroups })
 	for _, q := range m.FullQuotas() {
 		in.FullQuotas = append(in.FullQuotas, doctor.FullQuota(q))
 	}
 	d.Unknown = unknowns(m, &of, false)
+}
+
+// booting counts the NodeClaims that have no node yet, and sums up what their nodes cost.
+func booting(s *model.Snapshot) (n int, micro int64) {
+	nodes := map[string]bool{} // by name, and by NodeClaim
+	for _, x := range s.Nodes {
+		nodes["node/"+x.Name], nodes["claim/"+x.Claim] = true, true
+	}
+	for _, c := range s.Claims {
+		if c.Deleting.IsZero() && !nodes["node/"+c.NodeName] && !nodes["claim/"+c.Name] {
+			n, micro = n+1, micro+c.LaunchPriceMicro()
+		}
+	}
+	return n, micro
 }
 
 // surveyCluster reads the cluster of the flags into m, and what may not be read of it into in. It returns its name,

@@ -327,6 +327,9 @@ func ledgerDecisions(entries []ledger.Entry) []top.Decision {
 		}
 		d := top.Decision{At: e.At, Last: e.Last, Count: e.Count, By: top.Dovetail, Kind: report.HistoryWord(e), Subject: e.Subject, Text: report.EntryWhy(e),
 			Warning: strings.HasPrefix(e.Outcome, "failed"), Refusal: e.Kind == ledger.Refuse, Blocker: report.Blocker(e)}
+		if e.Kind == "create" {
+			d.Pods = e.Pods
+		}
 		if e.Kind == "move" && e.Command != nil {
 			d.Micro = e.Command.Saved
 		}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
@@ -43,6 +44,12 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 	if c == nil || ex.Pool(c.Pool) == nil {
 		if group := groupLabel(n); group != "" {
 			addFact(a, "node group", group+", which no node class selects")
+		}
+		if pool := n.Labels[model.LabelNodePool]; c != nil && pool != "" {
+			a.Related = append(a.Related, "nodeclaim/"+c.Name)
+			addFact(a, "nodeclaim", c.Name)
+			addFact(a, "state", "of NodePool "+pool+", which Dovetail does not manage: pods may run on it, and Dovetail never removes it")
+			return true
 		}
 		addFact(a, "state", "not owned by a NodePool: pods may run on it, and Dovetail never removes it")
 		return true
@@ -85,9 +92,7 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 	default:
 		a.Findings = append(a.Findings, ex.holdsOf(c)...)
 	}
-	if notice, deadline, announced := ex.Interruption(c); announced {
-		addFact(a, "interruption", notice.Kind+" at "+deadline.UTC().Format(time.RFC3339))
-	}
+	ex.addInterruption(a, c, n)
 	if cause, due := ex.Health(c); cause.Code != "" && ex.now.Before(due) {
 		ill := plan.DetailOf[plan.OfUnhealthy](cause)
 		addFact(a, "unhealthy condition", ill.Condition+" is "+ill.State()+"; the node is eligible for repair from "+due.UTC().Format(time.RFC3339))
@@ -145,11 +150,51 @@ func (ex *explanation) explainDraining(a *plan.Answer, c *model.Claim, n *model.
 	if end, forced := lifecycle.Deadline(c); forced {
 		addFact(a, "pods are force-deleted at", end.UTC().Format(time.RFC3339))
 	}
+	if ex.addInterruption(a, c, n) { // its pods end with it, whoever keeps them from being evicted
+		ex.addStage(a, c)
+		a.Findings = slices.DeleteFunc(a.Findings, func(f plan.Finding) bool { return f.Of == plan.Draining })
+		if a.Step.Of == plan.Draining {
+			a.Step.Of = plan.Terminating
+		}
+		return
+	}
 	u := disrupt.NewCandidate(c, n, ex.Pool(c.Pool), ex.Cutoff())
 	for _, p := range n.Pods {
 		a.Findings = append(a.Findings, ex.podObstacles(u, p)...)
 	}
 	ex.addStage(a, c)
+}
+
+// addInterruption adds when the cloud ends the instance of a node and what becomes of its pods, if the cloud has announced that. It reports whether the cloud
+// no longer has the instance.
+func (ex *explanation) addInterruption(a *plan.Answer, c *model.Claim, n *model.Node) (gone bool) {
+	if in, ours := ex.LifecycleInput(c); ours && !c.Deleting.IsZero() && lifecycle.InstanceIsGone(&in) {
+		gone = true
+		addFact(a, "instance", "the cloud no longer has it; the node and its pods are removed when the node is not Ready")
+	}
+	notice, deadline, announced := ex.Interruption(c)
+	if !announced {
+		return gone
+	}
+	at := deadline.UTC().Format(time.RFC3339)
+	if gone || !ex.now.Before(deadline) {
+		addFact(a, "interruption", notice.Kind+": the cloud was to end the instance at "+at)
+		return gone
+	}
+	addFact(a, "interruption", notice.Kind+": the cloud ends the instance at "+at+"; pods that are still on the node then are killed with it")
+	var on []string
+	for _, p := range n.Pods {
+		for _, slot := range ex.SlotsOf(p) {
+			on = append(on, "nodeclaim/"+slot.Claim.Name)
+		}
+		if e := ex.ExpectedOn(p); e.Node != "" {
+			on = append(on, "node/"+e.Node)
+		}
+	}
+	if slices.Sort(on); len(on) > 0 {
+		addFact(a, "capacity for its pods is on", strings.Join(slices.Compact(on), ", "))
+	}
+	return gone
 }
 
 // dueSince is from when on a node may be removed for a cause, as far as that is known.
@@ -172,6 +217,9 @@ func (ex *explanation) podObstacles(u *disrupt.Candidate, p *model.Pod) (out []p
 	if !u.Claim.Deleting.IsZero() {
 		cause = plan.Draining
 		end, _ = lifecycle.Deadline(u.Claim)
+		if _, deadline, announced := ex.Interruption(u.Claim); announced && (end.IsZero() || deadline.Before(end)) {
+			end = deadline.UTC().Truncate(time.Second) // then the instance ends
+		}
 	}
 	for _, r := range ex.Eligibility().PodBlockers(u.Pool, p, cause) {
 		r.Pool = u.Pool.Name

@@ -68,7 +68,7 @@ func (w *deletion) advance() bool {
 	}
 	waiting, stands := false, false
 	for _, n := range w.Nodes {
-		if instanceIsGone(w.Input) && !n.Ready {
+		if InstanceIsGone(w.Input) && !n.Ready {
 			continue // nothing left to drain
 		}
 		stands = true
@@ -86,7 +86,7 @@ func (w *deletion) advance() bool {
 			return false
 		}
 	}
-	if len(w.Nodes) > 0 && !instanceIsGone(w.Input) {
+	if len(w.Nodes) > 0 && !InstanceIsGone(w.Input) {
 		if limit := w.Claim.Deleting.Add(w.Policy.MinDrain); w.Now.Before(limit) {
 			w.hold(w.Input, plan.Terminating, limit, plan.Reason{Code: plan.MinimumDrain, Detail: plan.OfMinimumDrain{Least: w.Policy.MinDrain}})
 			w.lookAgainAt(limit)
@@ -216,8 +216,8 @@ func Deadline(c *model.Claim) (at time.Time, ok bool) {
 	return c.Deleting.Add(c.TerminationGracePeriod), true
 }
 
-// instanceIsGone reports whether the cloud reports that the claim's instance is terminating, or no longer lists it though it would if it ran.
-func instanceIsGone(in *Input) bool {
+// InstanceIsGone reports whether the cloud reports that the claim's instance is terminating, or no longer lists it though it would if it ran.
+func InstanceIsGone(in *Input) bool {
 	if isListed(in) || mayBeUnreachable(in) {
 		return false
 	}

@@ -106,7 +106,7 @@ func TestNextAlways(t *testing.T) {
 		}
 		drained := true
 		for _, n := range in.Nodes {
-			if !n.Ready && instanceIsGone(&in) {
+			if !n.Ready && InstanceIsGone(&in) {
 				continue // no list has its machine: its pods are given up
 			}
 			for _, p := range n.Pods {

@@ -20,22 +20,24 @@ import (
 // Doctor is an examination of a cluster, for people.
 type Doctor struct {
 	*doctor.Report
-	Cluster    string   // what was examined: a context of the kubeconfig, or files
-	Files      []string // that were read; none: a cluster
-	Flags      DoctorFlags
-	Catalog    string // where prices are from
-	PricesAsOf string
-	PriceFile  string        // empty: none
-	ClockSkew  time.Duration // how far this machine's clock is ahead of the cluster's; 0: they are taken as equal
-	Elsewhere  bool          // prices are of another region than the nodes
-	OwnTypes   bool          // the catalog is of another cloud than the nodes: types are those of nodes with a price in the price file or on their NodeClaims
-	NoTypes    bool          // the catalog is of another cloud than the nodes, and no node has a price: there is nothing to compare with
-	ByClaim    int           // nodes whose price is what their NodeClaims say that they cost at launch
-	ByNode     int           // nodes whose price is that of their own annotation
-	GroupPools bool          // there are NodePools of node groups, and what those may launch is not known
-	Unknown    []string      // what the prices can't take into account, and what is assumed instead
-	Ignored    []string      // codes of findings that somebody has asked to leave out
-	Steps      []DoctorStep  // set by Complete
+	Cluster      string   // what was examined: a context of the kubeconfig, or files
+	Files        []string // that were read; none: a cluster
+	Flags        DoctorFlags
+	Catalog      string // where prices are from
+	PricesAsOf   string
+	PriceFile    string        // empty: none
+	ClockSkew    time.Duration // how far this machine's clock is ahead of the cluster's; 0: they are taken as equal
+	Elsewhere    bool          // prices are of another region than the nodes
+	OwnTypes     bool          // the catalog is of another cloud than the nodes: types are those of nodes with a price in the price file or on their NodeClaims
+	NoTypes      bool          // the catalog is of another cloud than the nodes, and no node has a price: there is nothing to compare with
+	ByClaim      int           // nodes whose price is what their NodeClaims say that they cost at launch
+	ByNode       int           // nodes whose price is that of their own annotation
+	Booting      int           // NodeClaims without a node
+	BootingMicro int64         // what their nodes cost by the NodeClaims, in micro-dollars an hour; 0: not known
+	GroupPools   bool          // there are NodePools of node groups, and what those may launch is not known
+	Unknown      []string      // what the prices can't take into account, and what is assumed instead
+	Ignored      []string      // codes of findings that somebody has asked to leave out
+	Steps        []DoctorStep  // set by Complete
 }
 
 // DoctorStep is one thing to do next.
@@ -264,6 +266,13 @@ func doctorNotes(d *Doctor) (out []string) {
 	}
 	if d.Unpriced > 0 {
 		out = append(out, model.Count(d.Unpriced, "node")+" without a known price: not moved, and not included in costs.")
+	}
+	if d.Booting > 0 {
+		cost := ""
+		if d.BootingMicro > 0 {
+			cost = " (" + perMonth(d.BootingMicro) + " a month)"
+		}
+		out = append(out, model.Count(d.Booting, "launched node")+" without a Node yet"+cost+": not included in nodes and costs; the nodes for pending pods may be the same.")
 	}
 	if d.ClockSkew != 0 {
 		where := "ahead of"

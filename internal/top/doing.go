@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
@@ -145,6 +146,9 @@ func because(c *Claim) string {
 	if c == nil {
 		return ""
 	}
+	if at := interruptedAt(c); !at.IsZero() {
+		return " (interrupted, instance end " + at.UTC().Format(clockOfDay) + ")"
+	}
 	if d := c.Conditions[conditionDisruptionReason]; d.Status == "True" {
 		return in(d.Reason, conditionDisruptionReason)
 	}
@@ -152,6 +156,26 @@ func because(c *Claim) string {
 		return in(conditionDrifted, "")
 	}
 	return ""
+}
+
+// clockOfDay is how a time of the near future or past is written.
+const clockOfDay = "15:04:05 UTC"
+
+// interruptedAt returns when the cloud ends the instance of a claim, as the claim's condition says; zero: nobody has announced that.
+func interruptedAt(c *Claim) time.Time {
+	if c == nil {
+		return time.Time{}
+	}
+	d := c.Conditions[conditionDisruptionReason]
+	i := strings.LastIndex(d.Message, " at ")
+	if d.Status != "True" || d.Reason != "Interrupted" || i < 0 {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339, d.Message[i+len(" at "):])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
 }
 
 // in puts a word in brackets that says more than another.

@@ -92,7 +92,9 @@ func summaryOf(v *View, to, most int) []Line { return append(sums(v, to), nextLi
 func sums(v *View, to int) []Line {
 	who := make([]string, len(v.Autoscalers))
 	for i, a := range v.Autoscalers {
-		who[i] = a.Name
+		if who[i] = a.Name; a.Name == Dovetail && v.passive {
+			who[i] += " (passive)"
+		}
 	}
 	autoscaler := Span{"no autoscaler seen", Warn}
 	switch {

@@ -4,6 +4,7 @@
 package top
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -90,14 +91,49 @@ func (b *Board) lastOfNodes(wanted func(*Decision) bool) map[string]Decision {
 	return out
 }
 
+// drainOf is what nodes that are being drained have in common.
+type drainOf struct {
+	by   string    // who blocks their drain; empty: nobody is known to
+	ends time.Time // when the cloud ends their instances; zero: nobody has announced that
+}
+
+// drainSum counts nodes that are being drained, and the pods left on them.
+type drainSum struct{ nodes, pods int }
+
+// drainTexts says what is being drained, one line for nodes that have the same in common.
+func drainTexts(list map[drainOf]drainSum, now time.Time) (out []string) {
+	for _, of := range slices.SortedFunc(maps.Keys(list), func(a, b drainOf) int { return cmp.Or(cmp.Compare(a.by, b.by), a.ends.Compare(b.ends)) }) {
+		sum := list[of]
+		kind, end := "node", ""
+		if !of.ends.IsZero() {
+			kind, end = "interrupted node", "; the cloud ends the "+plural(sum.nodes, "instance")+" at "+of.ends.UTC().Format(clockOfDay)
+			if !now.Before(of.ends) {
+				end = "; the cloud was to end the " + plural(sum.nodes, "instance") + " at " + of.ends.UTC().Format(clockOfDay)
+			}
+		}
+		text := model.Count(sum.nodes, kind) + " draining, "
+		if of.by != "" {
+			text += "blocked by " + of.by + ", "
+		}
+		out = append(out, text+model.Count(sum.pods, "pod")+" left"+end)
+	}
+	return out
+}
+
+// plural returns a noun in the number of n.
+func plural(n int, noun string) string {
+	_, noun, _ = strings.Cut(model.Count(n, noun), " ")
+	return noun
+}
+
 // readNext fills in what is in progress, what is blocked, and both in one list: launches, nodes to be drained, drains and their blockers,
 // instances that end, and pods that fit no node. The lists stay empty if no known autoscaler works with NodeClaims.
 func (b *Board) readNext(v *View) {
 	if len(v.Reading) > 0 || len(b.claims) == 0 && !slices.ContainsFunc(v.Autoscalers, func(a Autoscaler) bool { return a.Name == Dovetail || a.Name == Karpenter }) {
 		return
 	}
-	launching, blocked, blockedPods := map[string]int{}, map[string]int{}, map[string]int{}
-	launches, disrupted, draining, left := 0, 0, 0, 0
+	launching, blocked, draining := map[string]int{}, map[drainOf]drainSum{}, map[drainOf]drainSum{}
+	launches, disrupted := 0, 0
 	for i := range v.Nodes {
 		switch r := &v.Nodes[i]; {
 		case r.State == Launching || r.State == Booting || r.State == Starting:
@@ -107,11 +143,11 @@ func (b *Board) readNext(v *View) {
 		case r.Disrupted:
 			disrupted++
 		case r.Blocked != "":
-			blocked[r.Blocked]++
-			blockedPods[r.Blocked] += r.left
+			of := drainOf{r.Blocked, r.ends}
+			blocked[of] = drainSum{blocked[of].nodes + 1, blocked[of].pods + r.left}
 		case r.State == Draining:
-			draining++
-			left += r.left
+			of := drainOf{"", r.ends}
+			draining[of] = drainSum{draining[of].nodes + 1, draining[of].pods + r.left}
 		}
 	}
 	var out []string
@@ -128,12 +164,8 @@ func (b *Board) readNext(v *View) {
 	case disrupted > 0:
 		out = append(out, model.Count(disrupted, "node")+" to be drained")
 	}
-	if draining > 0 {
-		out = append(out, model.Count(draining, "node")+" draining, "+model.Count(left, "pod")+" left")
-	}
-	for _, by := range slices.Sorted(maps.Keys(blocked)) {
-		v.Blocked = append(v.Blocked, model.Count(blocked[by], "node")+" draining, blocked by "+by+", "+model.Count(blockedPods[by], "pod")+" left")
-	}
+	out = append(out, drainTexts(draining, v.At)...)
+	v.Blocked = append(v.Blocked, drainTexts(blocked, v.At)...)
 	if n := v.Total.States[Ending]; n > 0 {
 		out = append(out, model.Count(n, "instance")+" ending")
 	}
@@ -144,7 +176,7 @@ func (b *Board) readNext(v *View) {
 	}
 	refused := 0
 	for i := range v.Pending {
-		if v.Pending[i].Said != "" {
+		if v.Pending[i].Said != "" && !v.Pending[i].waits {
 			refused += len(v.Pending[i].Pods)
 		}
 	}

@@ -154,7 +154,7 @@ func (c *scripted) play(f []string) {
 	case "event":
 		b.SetEvent(v.name+v.get("reason"), Decision{Blocker: v.get("blocker"), At: v.ago("ago"), By: v.get("by"), Kind: v.get("reason"), Subject: v.name, Text: v.get("text"), Refusal: v.has("refusal")})
 	case "ledger":
-		b.SetLedger([]Decision{{Blocker: v.get("blocker"), At: v.ago("ago"), By: Dovetail, Kind: v.get("kind"), Subject: v.name, Text: v.get("text"), Refusal: v.has("refusal"), Count: 3}})
+		b.SetLedger([]Decision{{Blocker: v.get("blocker"), At: v.ago("ago"), By: Dovetail, Kind: v.get("kind"), Subject: v.name, Text: v.get("text"), Refusal: v.has("refusal"), Keeps: v.has("keeps"), Pods: v.all["for"], Count: 3}})
 	case "gone":
 		switch f[1] {
 		case "pod":

@@ -105,11 +105,12 @@ type Decision struct {
 	Subject string    // kind and name, such as node/a or pod/default/b
 	Text    string    // why, as a sentence
 	Warning bool
-	Refusal bool   // it says why a pending pod gets no node
-	Blocker string // of a decision about a node: who refuses an eviction that its drain needs
-	Keeps   bool   // it says why a node is kept; a View has it with the node
-	Micro   int64  // of a decision to remove a node: what the whole command saves, in micro-dollars an hour
-	key     string // of an event
+	Refusal bool     // it says why a pending pod gets no node
+	Blocker string   // of a decision about a node: who refuses an eviction that its drain needs
+	Keeps   bool     // it says why a node is kept; a View has it with the node
+	Pods    []string // of a decision to launch a node: namespace/name of the pods that it is for, as far as they existed
+	Micro   int64    // of a decision to remove a node: what the whole command saves, in micro-dollars an hour
+	key     string   // of an event
 }
 
 // Autoscaler is one that acts in the cluster.

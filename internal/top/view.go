@@ -36,6 +36,7 @@ type View struct {
 	Next        []string      // operations in progress, their blockers, and pods that fit no node; empty: unknown
 	Underway    []string      // the parts of Next that are in progress
 	Blocked     []string      // the parts of Next that are blocked
+	passive     bool          // Dovetail launches and disrupts nothing while another autoscaler runs
 	Skew        time.Duration // how far this machine's clock is ahead of the API server's
 }
 
@@ -66,12 +67,13 @@ type NodeRow struct {
 	Price                  Price
 	Priced                 bool
 	State, Doing           string
-	Blocked                string // who keeps a node that is being drained from it; empty: nobody is known to
-	Disrupted              bool   // it is to be drained, and is not yet
-	Kept                   string // why it is kept, by the autoscaler's last decision, or by an annotation; empty: not known
-	Saving                 int64  // what the command that removes it saves, in micro-dollars an hour; 0: unknown
-	left                   int    // pods to be evicted from a node that is being drained
-	NotReady               bool   // the Node is there, has started before, and its condition Ready is not True
+	Blocked                string    // who keeps a node that is being drained from it; empty: nobody is known to
+	Disrupted              bool      // it is to be drained, and is not yet
+	Kept                   string    // why it is kept, by the autoscaler's last decision, or by an annotation; empty: not known
+	Saving                 int64     // what the command that removes it saves, in micro-dollars an hour; 0: unknown
+	left                   int       // pods to be evicted from a node that is being drained
+	ends                   time.Time // when the cloud ends its instance; zero: nobody has announced that
+	NotReady               bool      // the Node is there, has started before, and its condition Ready is not True
 }
 
 // PoolRow is a NodePool, a Provisioner, or a node group known by its nodes' label.
@@ -100,6 +102,7 @@ type CauseRow struct {
 	Said     string // the autoscaler's reason; empty: none is known
 	SaidBy   string
 	causes   []string
+	waits    bool // nodes are being launched for them
 }
 
 // View returns what there is at an instant of this machine's clock. Times in it are by the API server's.
@@ -107,6 +110,12 @@ func (b *Board) View(local time.Time) *View {
 	now := local.Add(-b.skew)
 	v := &View{At: now, Cluster: b.cluster, Prices: b.prices, UseKnown: b.useKnown, Skew: b.skew}
 	v.Autoscalers = b.autoscalers(now)
+	var turned Decision // active or passive
+	for _, d := range b.ledger {
+		if d.Subject == "controller" && !d.LastAt().Before(turned.LastAt()) {
+			turned, v.passive = d, d.Kind == "passive"
+		}
+	}
 	v.Reading = slices.Sorted(maps.Keys(b.reading))
 	for _, k := range slices.Sorted(maps.Keys(b.problems)) {
 		v.Problems = append(v.Problems, k+": "+clean(b.problems[k]))
@@ -184,6 +193,7 @@ func (b *Board) View(local time.Time) *View {
 		}
 		r := NodeRow{Name: n.Name, Pool: n.Pool, Type: n.Type, Zone: n.Zone, CapacityType: n.CapacityType, Age: max(0, now.Sub(n.Created)),
 			Allocatable: n.Allocatable, Requested: l.requests, Pods: int64(l.pods), PodsMax: n.Pods, State: state(n, c, l), Doing: doing(n, c, l)}
+		r.ends = interruptedAt(c)
 		r.Disrupted = r.State == Ready && slices.ContainsFunc(n.Taints, func(t model.Taint) bool { return t.Key == model.TaintDisrupted })
 		if r.State == Draining {
 			r.left = l.movable
@@ -197,7 +207,9 @@ func (b *Board) View(local time.Time) *View {
 			if stays == r.Doing {
 				stays = ""
 			}
-			r.Kept = cmp.Or(clean(kept[n.Name].Text), stays)
+			if r.Kept = cmp.Or(clean(kept[n.Name].Text), stays); r.Kept != "" && r.Doing == conditionConsolidatable {
+				r.Doing = keptFor + r.Kept
+			}
 		case r.State != Starting:
 			r.Saving = savings[n.Name].Micro
 		}
@@ -293,7 +305,7 @@ func (b *Board) viewPending(v *View) {
 			}
 		}
 	}
-	rows := map[string]*CauseRow{}
+	rows, booting := map[string]*CauseRow{}, b.bootingFor()
 	for text, pods := range b.causes {
 		byOwner := map[string]Decision{} // the newest: it stands for pods of the same owner that have none recorded
 		for key, p := range pods {
@@ -306,10 +318,13 @@ func (b *Board) viewPending(v *View) {
 			if !ok {
 				d = byOwner[p.ownerKey()]
 			}
-			reason := clean(d.Text)
+			reason, waits := clean(d.Text), false
+			if launch, ok := booting[key]; ok && !d.LastAt().After(launch.At) {
+				d, reason, waits = launch, waitsForNodes, true
+			}
 			row := rows[cmp.Or(reason, text)]
 			if row == nil {
-				row = &CauseRow{Said: reason, SaidBy: d.By}
+				row = &CauseRow{Said: reason, SaidBy: d.By, waits: waits}
 				rows[cmp.Or(reason, text)] = row
 			}
 			if !slices.Contains(row.causes, text) {
@@ -333,6 +348,24 @@ func (b *Board) viewPending(v *View) {
 	slices.SortFunc(v.Pending, func(a, b CauseRow) int {
 		return cmp.Or(cmp.Compare(len(b.Pods), len(a.Pods)), cmp.Compare(a.Why(), b.Why()))
 	})
+}
+
+// waitsForNodes is the reason of pods for which nodes are being launched.
+const waitsForNodes = "waiting for nodes that are being launched for them"
+
+// bootingFor returns the decisions to launch nodes that are not initialized yet, by namespace/name of the pods that they are for.
+func (b *Board) bootingFor() map[string]Decision {
+	out := map[string]Decision{}
+	for _, d := range b.ledger {
+		c := b.claims[strings.TrimPrefix(d.Subject, "nodeclaim/")]
+		if len(d.Pods) == 0 || c == nil || !c.Deleting.IsZero() || c.is(conditionInitialized) {
+			continue
+		}
+		for _, pod := range d.Pods {
+			out[pod] = d
+		}
+	}
+	return out
 }
 
 // Why returns the autoscaler's reason, or the scheduler's message if no autoscaler has given one. No two rows have the same.
