@@ -79,6 +79,7 @@ type Controller struct {
 	passive  atomic.Pointer[passiveMode]
 	others   []string                  // autoscalers that are live beside it, for people
 	anothers map[string]bool           // by uid: NodeClaims that were another autoscaler's when the last division ended
+	managers map[string]bool           // by name of the NodePool: it was taken over, as last told
 	division *division                 // nil: all NodePools are Dovetail's, or none
 	shadow   *shadow.Watcher           // what is decided and not done; nil: it is done
 	view     atomic.Pointer[view.View] // for whoever asks beside the loop; nil before the first step

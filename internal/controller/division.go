@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/lifecycle"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
@@ -94,7 +95,24 @@ func (c *Controller) updateDivision(pools []*model.NodePool) {
 		c.division.setKinds(pools, len(others) > 0)
 		others = nil
 	}
+	c.tellManagers(pools)
 	c.setPassive(c.State, others)
+}
+
+// tellManagers adds to the ledger which NodePools have been taken over or released since it was called last.
+func (c *Controller) tellManagers(pools []*model.NodePool) {
+	was, is := c.managers, make(map[string]bool, len(pools))
+	for _, p := range pools {
+		is[p.Name] = p.Manager == "" && p.Taken
+		switch old, known := was[p.Name]; {
+		case !known || old == is[p.Name]:
+		case is[p.Name]:
+			c.Ledger.Add(ledger.Entry{At: time.Now(), Kind: "act", Subject: "nodepool/" + p.Name, Outcome: "taken over by Dovetail, with its NodeClaims"})
+		default:
+			c.Ledger.Add(ledger.Entry{At: time.Now(), Kind: "stand down", Subject: "nodepool/" + p.Name, Outcome: "released to " + otherManager(p) + ", with its NodeClaims"})
+		}
+	}
+	c.managers = is
 }
 
 // divide returns the part of a snapshot that is Dovetail's to decide on. looks has pending pods looked at that are new;
@@ -149,6 +167,31 @@ func (c *Controller) divide(now time.Time, snap *model.Snapshot, looks bool) *mo
 	out.Pending = slices.DeleteFunc(slices.Clone(snap.Pending), func(p *model.Pod) bool { return !isOurs(p) })
 	out.Making = slices.DeleteFunc(slices.Clone(snap.Making), func(m model.Making) bool { return m.Like == nil || d.theirs[m.Like.UID] })
 	return &out
+}
+
+// otherManager names the other autoscaler that a NodePool is of, for people.
+func otherManager(p *model.NodePool) string {
+	if p.OfGroups {
+		return "Cluster Autoscaler"
+	}
+	return "Karpenter"
+}
+
+// leftOut returns what of a Snapshot another autoscaler decides on: who manages its NodePools, by their names, and the pending pods that they can launch
+// nodes for.
+func (d *division) leftOut(snap *model.Snapshot) (pools map[string]string, pods []*model.Pod) {
+	pools = map[string]string{}
+	for _, p := range snap.Pools {
+		if d.isAnothers(p) || p.Release != "" {
+			pools[p.Name] = otherManager(p)
+		}
+	}
+	for _, p := range snap.Pending {
+		if d.theirs[p.UID] {
+			pods = append(pods, p)
+		}
+	}
+	return pools, pods
 }
 
 // leaveFull takes back that the other launches for pods for which its pools have no more left of their limits, once that

@@ -4,11 +4,13 @@
 package controller
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud"
+	"github.com/dovetail-sh/dovetail/internal/ledger"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
@@ -66,6 +68,16 @@ func TestDivision(t *testing.T) {
 		if have := b.made("launch"); len(have) != 1 {
 			t.Errorf("launched %v, want one", have)
 		}
+		for subject, want := range map[string]string{"nodepool/theirs": "Karpenter; Dovetail launches and removes no nodes of this NodePool",
+			"pod/default/a": "a node of a NodePool that Karpenter manages; Dovetail launches none for it"} {
+			a, err := b.c.Answers.Explain(t.Context(), subject)
+			if err != nil || a.Gone || len(a.Facts) == 0 || a.Facts[len(a.Facts)-1].Value != want {
+				t.Errorf("why %s: %+v, %v; want %q", subject, a.Answer, err, want)
+			}
+		}
+		if p, err := b.c.Answers.ExplainPending(t.Context()); err != nil || len(p.Causes) == 0 || len(p.Causes[0].Pods) != 2 || !strings.Contains(p.Causes[0].Cause, "Karpenter manages") {
+			t.Errorf("pods --pending: %+v, %v; want two pods that wait for NodePools of Karpenter", p, err)
+		}
 		b.c.SetOtherAutoscalers(nil) // its lease has lapsed
 		team("c", "theirs")
 		time.Sleep(time.Minute)
@@ -84,6 +96,15 @@ func TestDivision(t *testing.T) {
 		time.Sleep(time.Minute)
 		if have := b.made("create"); len(have) != 1 {
 			t.Errorf("created %v for a pool that is given back", have[1:])
+		}
+		b.emit(func(s *state.State) { teamPool(s, "ours", func(p *model.NodePool) { p.Manager = "karpenter" }) })
+		time.Sleep(time.Second)
+		var told []string
+		for _, e := range b.c.Ledger.Past().Entries(time.Time{}, func(e ledger.Entry) bool { return e.Kind == "stand down" || e.Kind == "act" }) {
+			told = append(told, e.Kind+": "+e.Outcome)
+		}
+		if !slices.Equal(told, []string{"stand down: released to Karpenter, with its NodeClaims"}) {
+			t.Errorf("the ledger says %q of the NodePool", told)
 		}
 	})
 }

@@ -49,7 +49,7 @@ func (c *Controller) SetOthersBeside(others []string) {
 }
 
 // errNotInShadow: a loop that acts has nobody to compare itself with.
-var errNotInShadow = errors.New("this controller acts, so there is nothing to compare: run it with --mode=shadow (chart value mode) for this report")
+var errNotInShadow = errors.New("this controller is not in shadow mode, so there is nothing to compare: run it with --mode=shadow (chart value mode) for this report")
 
 // ShadowReport returns what was decided so far in shadow mode beside what was done, or an error where the loop is not
 // in shadow mode. It may be called from anywhere.

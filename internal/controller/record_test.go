@@ -149,6 +149,28 @@ func TestLedgerCountsWhatRuns(t *testing.T) {
 	})
 }
 
+// While a NodePool is taken over or released its NodeClaims are made anew, and its nodes stay: nothing is launched or removed.
+func TestLedgerOfARelease(t *testing.T) {
+	run(t, func(t *testing.T, b *bench) {
+		node := &model.Node{Name: "n", ProviderID: "1"}
+		steps := [][]*model.Claim{{{Name: "a", UID: "a", Pool: "p", ProviderID: "1"}}, {}, {{Name: "a", UID: "b", Pool: "p", ProviderID: "1", Maker: "karpenter"}}}
+		b.c.Emit(func(*state.State) {
+			for i, claims := range steps {
+				b.c.recorder.Output(time.Unix(int64(i), 0), &model.Snapshot{Claims: claims, Nodes: []*model.Node{node}}, &decide.Output{})
+			}
+			b.c.recorder.Output(time.Unix(3, 0), &model.Snapshot{}, &decide.Output{})
+		})
+		time.Sleep(time.Second)
+		var got []string
+		for _, e := range b.c.Ledger.Past().Entries(time.Time{}, nil) {
+			got = append(got, fmt.Sprint(e.At.Unix(), " ", e.Kind))
+		}
+		if !slices.Equal(got, []string{"3 remove"}) {
+			t.Errorf("the ledger has %v, want the removal when the node is gone", got)
+		}
+	})
+}
+
 // A termination time that is written is told of, one that is taken back is not.
 func TestATerminationTimeIsTold(t *testing.T) {
 	for at, want := range map[string]bool{"2000-01-01T00:10:00Z": true, plan.Unset: false} {

@@ -174,6 +174,7 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	if !c.sharesCluster() {
 		sooner(c.classes.endNodeClasses(ctx, now, snap))
 	}
+	whole := snap
 	if c.division != nil {
 		snap = c.divide(now, snap, look.solve)
 	}
@@ -194,7 +195,11 @@ func (c *Controller) runStep(ctx context.Context, now time.Time) time.Time {
 	sooner(due)
 	c.keepLessons(ctx, snap)
 	classes := c.State.Pools.ListNodeClasses()
-	c.view.Store(&view.View{Snap: snap, Mem: c.mem, Policy: c.Policy, Classes: classes, Divided: c.sharesCluster()})
+	shown := &view.View{Snap: snap, Mem: c.mem, Policy: c.Policy, Classes: classes, Divided: c.sharesCluster()}
+	if c.division != nil {
+		shown.Theirs, shown.Left = c.division.leftOut(whole)
+	}
+	c.view.Store(shown)
 	c.recorder.Output(now, snap, &out)
 	for _, a := range out.Actions {
 		c.beginAction(ctx, now, a)

@@ -34,6 +34,38 @@ func (r *HistoryRow) shownAt() time.Time {
 	return r.At
 }
 
+// sortShown sorts rows by the second that the text shows, and those of a second so that the cost before a row is that after the row above, where there is
+// such an order.
+func sortShown(rows []HistoryRow) {
+	second := func(r *HistoryRow) time.Time { return r.shownAt().Truncate(time.Second) }
+	slices.SortStableFunc(rows, func(a, b HistoryRow) int { return a.shownAt().Compare(b.shownAt()) })
+	cost, known := int64(0), false // after the row above
+	for i := 0; i < len(rows); {
+		end := i + 1
+		for end < len(rows) && second(&rows[end]).Equal(second(&rows[i])) {
+			end++
+		}
+		for ; i < end; i++ {
+			left := rows[i:end]
+			priced := func(r *HistoryRow) bool { return r.Before != 0 || r.After != 0 }
+			next := slices.IndexFunc(left, func(r HistoryRow) bool {
+				if !priced(&r) || known {
+					return priced(&r) && r.Before == cost
+				}
+				return r.Before != r.After && !slices.ContainsFunc(left, func(o HistoryRow) bool { return priced(&o) && o.Before != o.After && o.After == r.Before })
+			})
+			if next > 0 {
+				r := left[next]
+				copy(left[1:next+1], left[:next])
+				left[0] = r
+			}
+			if priced(&left[0]) {
+				cost, known = left[0].After, true
+			}
+		}
+	}
+}
+
 // mostHistory is how many rows the text shows; the JSON has all.
 const mostHistory = 200
 
@@ -43,7 +75,7 @@ func HistoryText(w io.Writer, h *History) error {
 	about := with(" about ", objectName(plan.Object(h.Subject)), "")
 	fmt.Fprintf(&b, "%s to %s UTC%s\n\n", h.Since.UTC().Format("2006-01-02 15:04:05"), h.Until.UTC().Format("15:04:05"), about)
 	rows := h.Rows()
-	slices.SortStableFunc(rows, func(a, b HistoryRow) int { return a.shownAt().Compare(b.shownAt()) })
+	sortShown(rows)
 	if len(rows) == 0 {
 		fmt.Fprintf(&b, "No decisions%s in this period.\n", about)
 		_, err := w.Write(b.Bytes())
@@ -78,7 +110,7 @@ func HistoryText(w io.Writer, h *History) error {
 		t.add(r.shownAt().UTC().Format(format), r.What, r.Subject, spent(r), why)
 	}
 	t.write(&b)
-	fmt.Fprintf(&b, "\n%s\n", historySum(h))
+	fmt.Fprintf(&b, "\n%s\n", historySum(h, rows))
 	_, err := w.Write(b.Bytes())
 	return err
 }
@@ -105,8 +137,8 @@ func spent(r *HistoryRow) string {
 	return shortUSD(r.Before) + " to " + shortUSD(r.After)
 }
 
-// historySum counts what happened, and says how the cost of the nodes changed.
-func historySum(h *History) string {
+// historySum counts what happened, and says how the cost of the nodes changed unless the history is about one object. Rows are in the order of the text.
+func historySum(h *History, rows []HistoryRow) string {
 	counts, under := map[string]int{}, map[string]string{} // under: the word of a NodeClaim whose deletion is under way
 	before, after, priced := int64(0), int64(0), false
 	for i := range h.Entries {
@@ -120,11 +152,13 @@ func historySum(h *History) string {
 		if word := HistoryWord(e); e.Kind != "delete" || word == "failed" {
 			counts[word] += max(1, e.Count)
 		}
-		if e.Before != 0 || e.After != 0 {
+	}
+	for i := range rows {
+		if r := &rows[i]; (r.Before != 0 || r.After != 0) && h.Subject == "" {
 			if !priced {
-				before, priced = e.Before, true
+				before, priced = r.Before, true
 			}
-			after = e.After
+			after = r.After
 		}
 	}
 	for _, word := range under {

@@ -58,6 +58,36 @@ func TestHistoryText(t *testing.T) {
 	}
 }
 
+// Rows of one second are in the order of their costs, whichever answer of the API server came first, and the sum begins with the first of them. The cost of
+// the cluster says nothing about one object.
+func TestHistoryOrder(t *testing.T) {
+	at := time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC)
+	entry := func(ms int, name string, before int64) ledger.Entry {
+		return ledger.Entry{At: at.Add(time.Duration(ms) * time.Millisecond), Kind: "create", Subject: "nodeclaim/" + name, Why: []plan.Reason{{Code: plan.Demand}}, Before: before, After: before + 100_000}
+	}
+	h := History{Since: at.Add(-time.Hour), Until: at.Add(time.Minute), Entries: []ledger.Entry{entry(1, "c", 200_000), entry(2, "a", 0), entry(3, "b", 100_000), entry(2000, "e", 400_000), entry(2001, "d", 300_000)}}
+	var b strings.Builder
+	if err := HistoryText(&b, &h); err != nil {
+		t.Fatal(err)
+	}
+	last := -1
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		i := strings.Index(b.String(), "nodeclaim/"+name)
+		if i <= last {
+			t.Errorf("nodeclaim/%s is not in the order of costs:\n%s", name, b.String())
+		}
+		last = i
+	}
+	if !strings.Contains(b.String(), "$0.00/h before, $0.50/h after") {
+		t.Errorf("the sum does not begin with the first cost:\n%s", b.String())
+	}
+	h.Subject = "deployment/shop/web"
+	b.Reset()
+	if err := HistoryText(&b, &h); err != nil || strings.Contains(b.String(), "cost of NodePool nodes") {
+		t.Errorf("the history of one object sums up the cost of the cluster: %v\n%s", err, b.String())
+	}
+}
+
 // The steps of a node's removal are one row, also if others are removed meanwhile, and rows that share a cause are summed up. A failed step is a row
 // of its own.
 func TestHistoryRows(t *testing.T) {

@@ -59,8 +59,9 @@ func WhyText(w io.Writer, a *Why) error {
 		}
 		fmt.Fprintf(&b, "  - %s%s\n", pool, Sentence(f.Reason))
 		// Where it is known what starts a pod, a change that only ends one obstacle is not told.
+		waits := f.Reason.Code == plan.Quiet && !f.Until.IsZero() && f.Until.Sub(a.At) < time.Hour // what helps is to wait
 		isKnown := of == plan.Demand && isOfPods(a.Subject) && len(a.Ways) > 0
-		if f.Change != nil && f.Change.IsEditable() && !isKnown && !offered[*f.Change] && !slices.ContainsFunc(ways, func(w plan.Way) bool { return w.Of == plan.Demand && f.Of == plan.Demand }) {
+		if f.Change != nil && f.Change.IsEditable() && !isKnown && !waits && !offered[*f.Change] && !slices.ContainsFunc(ways, func(w plan.Way) bool { return w.Of == plan.Demand && f.Of == plan.Demand }) {
 			offered[*f.Change] = true
 			fmt.Fprintf(&b, "    change: %s\n", change(*f.Change))
 		}
@@ -78,8 +79,12 @@ func WhyText(w io.Writer, a *Why) error {
 	}
 	if len(a.Alternatives) > 0 {
 		fmt.Fprintf(&b, "\n%s\n", alternativesHeading(a))
+		told := map[string]bool{}
 		for i := range a.Alternatives {
-			fmt.Fprintf(&b, "  - %s\n", alternative(a.Subject, &a.Alternatives[i]))
+			if text := alternative(a.Subject, &a.Alternatives[i]); !told[text] {
+				told[text] = true
+				fmt.Fprintf(&b, "  - %s\n", text)
+			}
 		}
 	}
 	if len(ways) > 0 {

@@ -37,13 +37,23 @@ func (an *Answers) ExplainPending(ctx context.Context) (report.Pending, error) {
 			out.Pods++
 		}
 	}
+	if len(v.Left) > 0 {
+		left := report.PendingCause{Cause: "waiting for " + leftTo(v)}
+		for _, p := range v.Left {
+			left.Pods = append(left.Pods, p.Key())
+		}
+		out.Causes, out.Pods = append(out.Causes, left), out.Pods+len(left.Pods)
+	}
 	slices.SortStableFunc(out.Causes, func(a, b report.PendingCause) int { return len(b.Pods) - len(a.Pods) })
 	for i := range out.Causes[:min(len(out.Causes), mostChangesSought)] {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
 		c := &out.Causes[i]
-		w := first[c.Cause]
+		w, asked := first[c.Cause]
+		if !asked {
+			continue // another autoscaler's
+		}
 		a, err := w.Why()
 		if err != nil {
 			return out, err

@@ -104,6 +104,9 @@ func (an *Answers) Why(ctx context.Context, subject string) (plan.Answer, error)
 	} else {
 		a, err = explain.Why(v.Snap, v.Mem, now, v.Policy, subject)
 	}
+	if other, is := explainLeft(v, subject, now); is && err != nil {
+		a, err = other, nil
+	}
 	if p := an.findEndedPod(ctx, subject, err); p != nil {
 		a, err = explain.WhyEnded(p, now), nil
 	}
@@ -111,6 +114,30 @@ func (an *Answers) Why(ctx context.Context, subject string) (plan.Answer, error)
 		a.Facts = slices.Insert(a.Facts, 0, plan.Fact{Name: "passive", Value: "nothing is launched or disrupted while another autoscaler is running: " + strings.Join(others, "; ")})
 	}
 	return a, err
+}
+
+// explainLeft answers for what another autoscaler decides on: its NodePools, and pending pods that they can launch nodes for. False: it is neither.
+func explainLeft(v *view.View, subject string, now time.Time) (plan.Answer, bool) {
+	a := plan.Answer{Subject: subject, At: now, Facts: []plan.Fact{}, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
+	kind, name, _ := strings.Cut(subject, "/")
+	switch manager, is := v.Theirs[name]; {
+	case kind == "nodepool" && is:
+		a.Facts = append(a.Facts, plan.Fact{Name: "managed by", Value: manager + "; Dovetail launches and removes no nodes of this NodePool"})
+		return a, true
+	case kind == "pod":
+		for _, p := range v.Left {
+			if p.Key() == name {
+				a.Facts = append(a.Facts, plan.Fact{Name: "state", Value: "pending since " + p.Created.UTC().Format(time.RFC3339)}, plan.Fact{Name: "waits for", Value: leftTo(v)})
+				return a, true
+			}
+		}
+	}
+	return a, false
+}
+
+// leftTo says who launches nodes for the pods that a View leaves out.
+func leftTo(v *view.View) string {
+	return "a node of a NodePool that " + v.Managers() + " manages; Dovetail launches none for it"
 }
 
 // findEndedPod returns the pod that is asked about where decide knows nothing of it, because it has ended or is being

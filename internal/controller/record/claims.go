@@ -5,6 +5,7 @@ package record
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
@@ -27,6 +28,12 @@ func (rec *Recorder) recordClaims(now time.Time, snap *model.Snapshot, out *deci
 	h := &rec.claims
 	var ended, deleted, made []*model.Claim
 	if h.followed {
+		nodes := map[string]*model.Node{} // by provider ID, those that nobody has deleted
+		for _, n := range snap.Nodes {
+			if n.ProviderID != "" && n.Deleting.IsZero() {
+				nodes[n.ProviderID] = n
+			}
+		}
 		model.CompareLists(h.last, snap.Claims, func(c *model.Claim) string { return c.Name }, func(was, is *model.Claim) {
 			switch {
 			case is == nil:
@@ -34,11 +41,13 @@ func (rec *Recorder) recordClaims(now time.Time, snap *model.Snapshot, out *deci
 			case is.ProviderID != "":
 				delete(h.awaiting, is.Name)
 			}
-			if is != nil && is.Maker != "" && is.ProviderID != "" && (was == nil || was.UID != is.UID || was.ProviderID == "") {
+			if is != nil && is.Maker != "" && is.ProviderID != "" && (was == nil || was.UID != is.UID || was.ProviderID == "") && !h.handedOver[is.ProviderID] {
 				made = append(made, is)
 			}
 			switch {
 			case was == nil || was.Provisional:
+			case (is == nil || is.UID != was.UID) && nodes[was.ProviderID] != nil: // its node stays, as when a NodePool is taken over or released
+				h.handedOver[was.ProviderID] = true
 			case is == nil || is.UID != was.UID:
 				if have := rec.objects.FindClaim(was.Name); have == nil || have.UID != was.UID { // else it is only none of ours now
 					ended = append(ended, was)
@@ -51,6 +60,11 @@ func (rec *Recorder) recordClaims(now time.Time, snap *model.Snapshot, out *deci
 		})
 	}
 	h.followed, h.last = true, snap.Claims
+	if len(h.handedOver) > 0 {
+		maps.DeleteFunc(h.handedOver, func(id string, _ bool) bool {
+			return !slices.ContainsFunc(snap.Nodes, func(n *model.Node) bool { return n.ProviderID == id })
+		})
+	}
 	if len(ended)+len(deleted)+len(made) == 0 && !changesNodes(out) {
 		return
 	}

@@ -17,8 +17,12 @@ import (
 
 // recordMoves tells which moves were begun and which were taken back.
 func (rec *Recorder) recordMoves(now time.Time, out *decide.Output) {
+	moved := map[string]bool{}
 	for i := range out.Commands {
 		m := &out.Commands[i]
+		for _, u := range m.Candidates {
+			moved[u.Node.Name] = true
+		}
 		rec.metrics.CountDisruptionCommand(m)
 		names, pods := make([]string, len(m.Candidates)), 0
 		for i, u := range m.Candidates {
@@ -57,6 +61,9 @@ func (rec *Recorder) recordMoves(now time.Time, out *decide.Output) {
 		}
 	}
 	for _, k := range out.Kept {
+		if moved[k.Node] {
+			continue // evaluated alone, and removed together with others
+		}
 		rec.tellKept(now, k)
 		rec.ledger.Add(ledger.Entry{At: now, Kind: ledger.Keep, Subject: "node/" + k.Node, Why: []plan.Reason{k.Why}, Outcome: "looked at because: " + string(k.Cause)})
 	}

@@ -6,6 +6,9 @@
 package view
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
@@ -23,6 +26,14 @@ type View struct {
 
 	Classes []*state.NodeClass // by group, kind and name
 	Divided bool               // NodePools are divided with another autoscaler, and something is its
+
+	Theirs map[string]string // by name: NodePools that Snap leaves out, and who manages them, for people
+	Left   []*model.Pod      // pending pods that Snap leaves out, since NodePools of Theirs can launch nodes for them, in its order
+}
+
+// Managers returns who manages the NodePools of Theirs, for people, each once, sorted.
+func (v *View) Managers() string {
+	return strings.Join(slices.Compact(slices.Sorted(maps.Values(v.Theirs))), " and ")
 }
 
 // NodeGroups returns the node groups of all classes, each once, by name; nil if there are none.
