@@ -146,15 +146,24 @@ func (m nodeMaker) RebootNode(ctx context.Context, s machines.NodeSpec) error {
 	return fmt.Errorf("write the boot ID of node %q: %w", s.Name, err)
 }
 
-// DeleteNode deletes the Node of this name if it has this provider ID. No such
-// Node, or another machine's, is success; so is one that is being deleted.
+// kubeletStopped is patched into a Node whose instance has ended: kwok sends no
+// heartbeats for it any more, so that the controller manager finds it not
+// Ready, as it finds a Node whose kubelet has ended.
+const kubeletStopped = `{"metadata":{"annotations":{"sandbox.dovetail.sh/kubelet":"stopped"}}}`
+
+// DeleteNode stops the heartbeats of the Node of this name if it has this
+// provider ID, and deletes it. No such Node, or another machine's, is success; so
+// is one that is being deleted.
 func (m nodeMaker) DeleteNode(ctx context.Context, name, providerID string) error {
 	nodes := m.client.CoreV1().Nodes()
 	have, err := nodes.Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || err == nil && (have.Spec.ProviderID != providerID || have.DeletionTimestamp != nil) {
+	if apierrors.IsNotFound(err) || err == nil && have.Spec.ProviderID != providerID {
 		return nil
 	}
 	if err == nil {
+		_, err = nodes.Patch(ctx, name, types.MergePatchType, []byte(kubeletStopped), metav1.PatchOptions{})
+	}
+	if err == nil && have.DeletionTimestamp == nil {
 		err = nodes.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &have.UID}})
 	}
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {

@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/dovetail-sh/dovetail/internal/cloud/machines"
 	"github.com/dovetail-sh/dovetail/sandbox/internal/plane"
@@ -76,11 +77,20 @@ func TestNodes(t *testing.T) {
 	if _, err := m.client.CoreV1().Nodes().Get(t.Context(), "made", metav1.GetOptions{}); err != nil {
 		t.Fatalf("another machine's node was deleted: %v", err)
 	}
+	hold := []byte(`{"metadata":{"finalizers":["test.dovetail.sh/hold"]}}`)
+	if _, err := m.client.CoreV1().Nodes().Patch(t.Context(), "made", types.MergePatchType, hold, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
 		if err := m.DeleteNode(t.Context(), "made", "x://1"); err != nil {
 			t.Fatal(err)
 		}
 	}
+	n, err = m.client.CoreV1().Nodes().Get(t.Context(), "made", metav1.GetOptions{})
+	if err != nil || n.DeletionTimestamp == nil || n.Annotations["sandbox.dovetail.sh/kubelet"] != "stopped" {
+		t.Fatalf("a node that a finalizer holds is %+v, %v; want it deleted and without heartbeats", n, err)
+	}
+	sandbox("", "kubectl", "patch", "node", "made", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
 	if _, err := m.client.CoreV1().Nodes().Get(t.Context(), "made", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Fatalf("the node still exists: %v", err)
 	}
