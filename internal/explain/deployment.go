@@ -54,6 +54,7 @@ func explainDeployment(s *model.Snapshot, mem decide.Memory, now time.Time, pol 
 	for _, f := range missing {
 		facts = append(facts, plan.Fact{Name: "pods that can't be created", Value: strconv.Itoa(f.Missing) + " of replicaset/" + f.Namespace + "/" + f.ReplicaSet})
 	}
+	ex := newExplanation(s, mem, now, pol)
 	if len(pending) > 0 {
 		shown := pending[max(0, slices.IndexFunc(pending, func(p *model.Pod) bool { return !s.IsSuperseded(p) }))]
 		var err error
@@ -61,10 +62,29 @@ func explainDeployment(s *model.Snapshot, mem decide.Memory, now time.Time, pol 
 			return a, err
 		}
 		facts = append(facts, plan.Fact{Name: "details are for pod", Value: shown.Key()})
+		if n := ex.countOtherReasons(pending, shown); n > 0 {
+			facts = append(facts, plan.Fact{Name: "pending for other reasons", Value: model.Count(n, "pod") + "; 'dovetail why pods --pending' lists them"})
+		}
 	}
-	a.Findings = append(slices.Insert(a.Findings, 0, refusedCreations(missing)...), newExplanation(s, mem, now, pol).obstaclesOf(is)...)
+	a.Findings = append(slices.Insert(a.Findings, 0, refusedCreations(missing)...), ex.obstaclesOf(is)...)
 	a.Subject, a.Facts, a.Related = subject, append(facts, a.Facts...), append(a.Related, related...)
 	return a, nil
+}
+
+// countOtherReasons counts the pods that are refused for another first reason than one of them.
+func (ex *explanation) countOtherReasons(pods []*model.Pod, one *model.Pod) (n int) {
+	first := map[string]plan.Reason{} // by uid
+	for _, d := range ex.answers().Decisions() {
+		if d.Outcome == plan.Refused && len(d.Reasons) > 0 {
+			first[d.Pod.UID] = d.Reasons[0]
+		}
+	}
+	for _, p := range pods {
+		if r, refused := first[p.UID]; refused && !r.IsLike(first[one.UID]) {
+			n++
+		}
+	}
+	return n
 }
 
 // refusedCreations returns why pods can't be created, with the amounts of ResourceQuotas that would let all of them be.

@@ -87,3 +87,21 @@ func TestEmptyLists(t *testing.T) {
 		}
 	}
 }
+
+// The answer about a Deployment says how many of its pods are pending for another reason than the pod that it explains.
+func TestDeploymentWithSeveralReasons(t *testing.T) {
+	s := waitingCluster()
+	for _, milliCPU := range []int64{50_000, 50_000, 99_000} {
+		addPending(s, "web", milliCPU, true).Deployment = "web"
+	}
+	a, err := Why(s, decide.Memory{}, epoch, decide.DefaultPolicy(), "deployment/n/web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range a.Facts {
+		if f.Name == "pending for other reasons" && strings.HasPrefix(f.Value, "1 pod;") {
+			return
+		}
+	}
+	t.Errorf("facts %+v, want one pod that is pending for another reason", a.Facts)
+}

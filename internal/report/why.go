@@ -45,7 +45,7 @@ func WhyText(w io.Writer, a *Why) error {
 	}
 	ways := slices.DeleteFunc(slices.Clone(a.Ways), func(w plan.Way) bool { return !w.IsEditable() })
 	of, offered := plan.Code(""), map[plan.Change]bool{}
-	for _, f := range groupPods(byCause(a.Findings)) {
+	for _, f := range groupPods(byCause(ofAnyCause(a.Subject, a.Findings))) {
 		if f.Of != of {
 			of = f.Of
 			fmt.Fprintf(&b, "\n%s\n", heading(a.Subject, of))
@@ -180,6 +180,49 @@ func byCause(list []plan.Finding) []plan.Finding {
 	slices.SortStableFunc(out, func(x, y plan.Finding) int { return cmp.Compare(first[x.Of], first[y.Of]) })
 	return out
 }
+
+// anyCause stands for every cause for which nodes of a NodePool may be removed.
+const anyCause plan.Code = "any"
+
+// ofAnyCause returns findings with those of a NodePool that hold for each cause as one.
+func ofAnyCause(subject string, list []plan.Finding) (out []plan.Finding) {
+	if !strings.HasPrefix(subject, "nodepool/") {
+		return list
+	}
+	type held struct {
+		reason plan.Reason
+		until  time.Time
+		change string
+	}
+	of := func(f *plan.Finding) held {
+		h := held{f.Reason, f.Until, ""}
+		if f.Change != nil {
+			h.change = change(*f.Change)
+		}
+		return h
+	}
+	causesOf := map[held]int{}
+	for i := range list {
+		if causes[list[i].Of].keptInPool != "" {
+			causesOf[of(&list[i])]++
+		}
+	}
+	told := map[held]bool{}
+	for i, f := range list {
+		h := of(&list[i])
+		if causes[f.Of].keptInPool == "" || causesOf[h] < len(poolCauses) {
+			out = append(out, f)
+			continue
+		}
+		if f.Of = anyCause; !told[h] {
+			told[h], out = true, append(out, f)
+		}
+	}
+	return out
+}
+
+// poolCauses are the causes that an answer about a NodePool goes through.
+var poolCauses = [...]plan.Code{plan.Empty, plan.Underutilized, plan.Drifted}
 
 // groupPods has one finding for all pods that the same holds for, where the answer has one for each.
 func groupPods(list []plan.Finding) []plan.Finding {
@@ -385,8 +428,11 @@ func alternative(subject string, a *plan.Alternative) string {
 // heading is what a list of findings about a subject is about.
 func heading(subject string, of plan.Code) string {
 	if strings.HasPrefix(subject, "nodepool/") {
-		if of == plan.Demand {
+		switch of {
+		case plan.Demand:
 			return "What keeps it from launching nodes"
+		case anyCause:
+			return "What keeps its nodes from being disrupted"
 		}
 		if text := causes[of].keptInPool; text != "" {
 			return text

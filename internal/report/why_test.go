@@ -173,3 +173,19 @@ func TestNoChangeThatDoesNotHelp(t *testing.T) {
 		t.Errorf("%q and\n%s", c, b.String())
 	}
 }
+
+// What keeps the nodes of a NodePool whatever they are removed for is said once.
+func TestWhyOfAnyCause(t *testing.T) {
+	a := Why{Answer: plan.Answer{Subject: "nodepool/p"}}
+	for _, of := range poolCauses {
+		a.Findings = append(a.Findings, plan.Finding{Of: of, Reason: plan.Reason{Code: plan.Budget, Pool: "p", Subject: "nodepool/p"}, Change: &plan.Change{Object: "nodepool/p", Field: "spec.disruption.budgets[0].nodes", Op: plan.Set, Value: "1"}})
+	}
+	a.Findings = append(a.Findings, plan.Finding{Of: plan.Underutilized, Reason: plan.Reason{Code: plan.ConsolidationOff, Pool: "p", Subject: "nodepool/p", Detail: plan.OfConsolidationOff{Policy: "WhenEmpty"}}})
+	var b strings.Builder
+	if err := WhyText(&b, &a); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(b.String(), "\n  - "); n != 2 || strings.Count(b.String(), "What keeps its nodes from being ") != 2 {
+		t.Errorf("%d findings, want two under two headings:\n%s", n, b.String())
+	}
+}
