@@ -110,7 +110,7 @@ func TestChangeTellsDrift(t *testing.T) {
 func TestOneHeadingPerCause(t *testing.T) {
 	a := plan.Answer{Subject: "nodepool/p"}
 	for _, of := range []plan.Code{plan.Empty, plan.Underutilized, plan.Drifted, plan.Underutilized, plan.Empty} {
-		a.Findings = append(a.Findings, plan.Finding{Of: of, Reason: plan.Reason{Code: plan.NoPools}})
+		a.Findings = append(a.Findings, plan.Finding{Of: of, Reason: plan.Reason{Code: plan.NoPools, Subject: plan.Object("node/" + of)}})
 	}
 	var b bytes.Buffer
 	if err := WhyText(&b, &Why{Answer: a}); err != nil {
