@@ -75,7 +75,7 @@ func (s *signature) times(registered map[string]int64) int64 {
 	return least
 }
 
-// SetExtendedUnserved sets whether the extended resources of DeviceClasses are behind a feature gate of the API server that is off
+// SetExtendedUnserved sets whether the extended resources of a DeviceClass are behind a feature gate of the API server that is off
 // by default. A class with an extended resource shows that the gate is on, because the API server drops the field otherwise.
 func (b *Book) SetExtendedUnserved(unserved bool) {
 	b.all = b.all || b.unserved != unserved

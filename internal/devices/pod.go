@@ -26,7 +26,7 @@ type Need struct {
 	Mark        string                // identifies how the pod requests devices; empty: it can share a node with all pods
 	Apart       []string              // Marks of pods that may not be on its node, because they request some of the same devices in another way; sorted
 	Unsupported []string              // sentences: why the pod cannot be placed
-	Extended    map[string]int64      // its requests of extended resources of DeviceClasses; included in Amounts
+	Extended    map[string]int64      // its requests of extended resources of a DeviceClass; included in Amounts
 	Claims      string                // hash of all claims of the pod: equal from their templates until their deletion, independent of other objects
 }
 
@@ -41,7 +41,7 @@ type podUse struct {
 }
 
 // OfPod returns the devices that a pod needs, and records that the pod uses its claims. The Need of a pod without claims and
-// without extended resources of DeviceClasses is zero. A name with a slash, which no pod has, identifies a template of future pods:
+// without extended resources of a DeviceClass is zero. A name with a slash, which no pod has, identifies a template of future pods:
 // it does not count as a user of shared claims.
 func (b *Book) OfPod(p *corev1.Pod) Need {
 	key := p.Namespace + "/" + p.Name

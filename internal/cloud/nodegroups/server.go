@@ -14,7 +14,7 @@ import (
 )
 
 // Server manages node groups. Calls may be concurrent, for different groups and for the same one; changes of one group
-// are sequential. Errors are CallErrors.
+// are sequential. Errors are of type CallError.
 type Server interface {
 	// Refresh is called before groups or machines are read.
 	Refresh(ctx context.Context) error
