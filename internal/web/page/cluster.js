@@ -3,7 +3,7 @@
 
 // The views of the cluster as it is: overview, nodes, disruption, costs and pending pods.
 import uPlot from "uplot";
-import {about, body, card, cards, chosen, clock, command, controls, copyButton, cores, count, duration, element, faint, filterField, gibibytes, hoursOfMonth, matches, money, opening, percent,
+import {about, address, body, card, cards, chosen, clock, command, controls, copyButton, cores, count, duration, element, faint, filterField, gibibytes, hoursOfMonth, main, matches, money, opening, page, percent,
   selectField, share, shortName, table, utc, wholeMoney} from "./kit.js";
 import {report} from "./reports.js";
 
@@ -32,16 +32,18 @@ export function drawOverview({overview: o, samples, offer}) {
     return [element("div", {id: "figures"}), element("div", {id: "next"}), controls(selectField("Time", "time", Object.keys(spans))),
       element("section", {class: "charts", "aria-label": "Over time"}, element("div", {class: "chart", id: "chart-cost"}), element("div", {class: "chart", id: "chart-pods"}))];
   });
+  const blocked = (text) => text.includes("blocked by"), refused = (text) => text.startsWith("no node fits");
+  const isTroubled = (text) => blocked(text) || refused(text);
+  const reasons = (text) => blocked(text) ? address({state: "Blocked"}, "disruption") : address({}, "pending");
   document.getElementById("figures").replaceChildren(cards("The cluster now",
     card("Cost an hour", money(t.dollarsPerHour), t.nodesWithoutPrice ? `${count(t.nodesWithoutPrice, "node")} without a price` : ""),
     card("Cost a month", wholeMoney(t.dollarsPerHour * hoursOfMonth), savings(offer)),
     card("Nodes", String(t.nodes), nodeStates(t), t.nodesNotReady > 0),
     card("CPU requested", percent(share(cores(t.requested), cores(t.allocatable))), `${cores(t.requested).toFixed(1)} of ${cores(t.allocatable).toFixed(1)} cores`),
     card("Memory requested", percent(share(gibibytes(t.requested), gibibytes(t.allocatable))), `${gibibytes(t.requested).toFixed(1)} of ${gibibytes(t.allocatable).toFixed(1)} GiB`),
-    card("Pending pods", String(t.podsPending), `${count(t.pods, "pod")}, ${t.podsStarting} starting`)));
-  const blocked = (text) => text.includes("blocked by");
+    card("Pending pods", String(t.podsPending), `${count(t.pods, "pod")}, ${t.podsStarting} starting`, o.next.some(refused))));
   document.getElementById("next").replaceChildren(...(o.next.length ? [element("h2", null, "Now"), element("ul", null,
-    o.next.toSorted((a, b) => blocked(b) - blocked(a)).map((text) => element("li", {class: blocked(text) ? "trouble" : null}, text)))] : []));
+    o.next.toSorted((a, b) => isTroubled(b) - isTroubled(a)).map((text) => isTroubled(text) ? element("li", {class: "trouble"}, element("a", {href: reasons(text)}, text)) : element("li", null, text)))] : []));
   const shown = samples.slice(-spans[chosen("time", "8 hours")] || -spans["8 hours"]);
   const changes = changesOf(o.decisions, shown);
   drawCharts(shown, changes);
@@ -71,9 +73,19 @@ function changesOf(decisions, samples) {
   return [...groups].sort(([a], [b]) => a - b).map(([i, all]) => {
     const said = ["launched", "removed"].map((kind) => [all.filter((d) => d.kind === kind).length, kind]).filter(([n]) => n).map(([n, kind]) => `${count(n, "node")} ${kind}`);
     const change = costAt(from + (i + 1) * width) - costAt(from + i * width);
-    return {at: Math.min(to, from + (i + 0.5) * width), text: said.join(", ") + (Math.abs(change) > 1e-6 ? `, ${change < 0 ? "−" : "+"}${money(Math.abs(change))}/h` : "")};
+    return {at: Math.min(to, from + (i + 0.5) * width), text: said.join(", ") + (Math.abs(change) > 1e-6 ? `, ${change < 0 ? "−" : "+"}\u2060${money(Math.abs(change))}/h` : "")};
   });
 }
+
+addEventListener("resize", () => {
+  for (const c of charts) if (c.root.isConnected) c.setSize({width: chartWidth(c.root.parentNode), height: c.height});
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { // the canvas has the colors of the other scheme
+  if (main.dataset.view !== "overview") return;
+  main.dataset.view = "";
+  page.draw();
+});
+const chartWidth = (at) => at.clientWidth - 18;
 
 let marks = [];
 function drawCharts(samples, changes) {
@@ -91,7 +103,11 @@ function drawCharts(samples, changes) {
   const time = {...axis, space: 90, values: (_, splits) => splits.map((s) => clock(1000 * s).slice(0, splits[1] - splits[0] < 60 ? 8 : 5))};
   // The range of the cost is that of the data: a change of a few dollars is seen in a cluster of hundreds.
   const near = (_, low, high) => { const room = Math.max((high - low) * 0.1, high * 0.01, 1e-4); return [Math.max(0, low - room), high + room]; };
-  const lately = (_, low, high) => [Math.min(low, high - 300), high]; // a page opened just now has one sample: five minutes before it stay empty
+  // A page opened just now has few samples: the rest of five minutes before them stays empty. uPlot shows one sample as the start of a day.
+  const lately = ({data: [at]}, low, high) => {
+    const to = at.length > 1 ? high : at[0] ?? Date.now() / 1000;
+    return [Math.min(low ?? to, to - 300), to];
+  };
   const fromZero = (_, low, high) => [0, Math.max(1, high * 1.1)];
   // Each group of launches and removals has a line in the cost curve.
   const drawMarks = (u) => {
@@ -109,7 +125,7 @@ function drawCharts(samples, changes) {
   };
   const make = (id, title, y, series, range, d, hooks) => {
     const at = document.getElementById(id);
-    const chart = new uPlot({title, width: at.clientWidth - 18, height: 220, tzDate: (s) => uPlot.tzDate(new Date(1000 * s), "Etc/UTC"), hooks,
+    const chart = new uPlot({title, width: chartWidth(at), height: 220, tzDate: (s) => uPlot.tzDate(new Date(1000 * s), "Etc/UTC"), hooks,
       series: [{label: "time", value: (_, s) => s == null ? "–" : utc(1000 * s)}, ...series], axes: [time, y], scales: {x: {range: lately}, y: {range}}}, d, at);
     chart.root.querySelector(".u-legend").setAttribute("aria-label", title);
     return chart;
@@ -118,18 +134,21 @@ function drawCharts(samples, changes) {
     make("chart-pods", "Pending pods and nodes", counts, [{label: "pending pods", stroke: color("--trouble")}, {label: "nodes", stroke: color("--memory")}], fromZero, data[1])];
 }
 
-// palette has hues that are told apart next to each other, each light and dark. Orange and red are not among them: they mean trouble.
-const palette = [-14, 10].flatMap((light) => [212, 48, 275, 172, 325, 112].map((hue) => `hsl(${hue} 55% calc(var(--tile) + ${light}%))`));
+// hues are at least 40 degrees apart, and neighbors in the circle differ in lightness. Orange and red are not among them: they mean trouble.
+// palette has each hue once, then once more with the other lightness.
+const hues = [[215, -12], [48, 10], [275, 10], [172, 10], [325, -12], [112, -12]];
+const palette = [1, -1].flatMap((sign) => hues.map(([hue, light]) => `hsl(${hue} 55% calc(var(--tile) + ${sign * light}%))`));
 const colored = {}; // by what the color shows
 
-// colorsOf returns the color of each name: that of its hash, at each visit the same, unless another name has it already.
+// colorsOf returns the color of each name: the hue of its hash, at each visit the same, unless another name has it already. No hue is used twice
+// while another is free.
 function colorsOf(what, names) {
   const colors = colored[what] ??= new Map();
   for (const name of [...new Set(names)].filter((n) => !colors.has(n)).sort()) {
     let hash = 0;
     for (const c of name) hash = (hash * 31 + c.codePointAt(0)) % 9973;
-    const taken = new Set(colors.values()), from = (i) => palette[(hash + i) % palette.length];
-    colors.set(name, palette.map((_, i) => from(i)).find((c) => !taken.has(c)) ?? from(0));
+    const taken = new Set(colors.values()), n = hues.length, from = (i) => palette[(hash + i) % n + (i < n ? 0 : n)];
+    colors.set(name, palette.map((_, i) => from(i)).find((c) => !taken.has(c)) ?? palette[hash % palette.length]);
   }
   return colors;
 }
@@ -165,10 +184,17 @@ export function drawNodes({overview: o, workloads}) {
     swatch.style.background = colors.get(name);
     return element("span", null, swatch, name);
   });
-  b.replaceChildren(element("p", {class: "legend faint"}, legend, element("span", null, element("i", {class: "swatch trouble"}), "blocked or not Ready")), ...sections,
+  b.replaceChildren(element("p", {class: "legend faint"}, legend, element("span", null, element("i", {class: "swatch trouble"}), "blocked or not Ready")), troubled(nodes), ...sections,
     table("Nodes", [["Node"], ["Type"], ["Zone"], ["Capacity"], ["Pods", "number"], ["CPU", "number"], ["Memory", "number"], ["$/h", "number"], ["Age", "number"], ["State", "text"]],
       nodes.map((n) => [about(subjectOf(n), shortName(n.name)), n.instanceType ?? "", n.zone ?? "", n.capacityType ?? "", number(n.pods), ...requested(n), price(n),
         [duration(n.ageSeconds), n.ageSeconds], element("span", {class: isTrouble(n) ? "trouble" : null}, n.doing || n.state)])));
+}
+
+// troubled lists the nodes that are blocked or not Ready, with the reason: on a phone the last columns of the table are out of sight.
+function troubled(nodes) {
+  const all = nodes.filter(isTrouble), most = 5;
+  return all.length ? element("ul", {class: "troubled", "aria-label": "Blocked or not Ready"}, all.slice(0, most).map((n) => element("li", null, about(subjectOf(n), shortName(n.name)), " ",
+    element("span", {class: "trouble"}, n.doing || n.state))), all.length > most ? element("li", {class: "faint"}, `and ${all.length - most} more`) : null) : "";
 }
 
 // drawNode draws one node of the map: a band for each group of its pods, as wide as its share of the node.
@@ -223,7 +249,7 @@ export function drawDisruption({overview: o}) {
   b.replaceChildren(cards("Disruption", ...states.map((title) => [title, of(title)])
     .map(([title, list]) => card(title, String(list.length), list.length ? cost(list) : "", title === "Blocked" && list.length > 0))),
   kept.length > 1 || kept[0]?.[1].length > 1 ? table("Kept, by reason", [["Nodes", "number"], ["$/h", "number"], ["Reason of one of them", "text"]],
-    kept.map(([, list]) => [number(list.length), [cost(list), list.reduce((sum, n) => sum + (n.pricePerHour ?? 0), 0)], list[0].keptBecause])) : "",
+    kept.map(([, list]) => [number(list.length), [cost(list).replace("/h", ""), list.reduce((sum, n) => sum + (n.pricePerHour ?? 0), 0)], list[0].keptBecause])) : "",
   nodes.length ? table(`Nodes · ${nodes.length}`, [["State"], ["Node"], ["Pool"], ["Type"], ["$/h", "number"], ["Command saves $/h", "number"], ["Why", "text"]], nodes.map((n) => [[step(n), states.indexOf(n.step)],
     about(subjectOf(n), shortName(n.name)), (n.pool ?? "").replace("nodepool/", ""), n.instanceType ?? "", price(n), [n.commandSavesPerHour ? money(n.commandSavesPerHour) : "-", n.commandSavesPerHour ?? 0], n.step === "Undecided" ? undecided(n, o) : n.keptBecause ?? n.doing ?? ""]))
     : element("p", null, chosen("filter") ? "No node matches the filter." : "The cluster has no nodes that could be disrupted."),

@@ -23,8 +23,9 @@ export function element(tag, attributes, ...children) {
 }
 
 export const main = document.getElementById("main");
-const dollars = [2, 4].map((digits) => new Intl.NumberFormat("en-US", {style: "currency", currency: "USD", maximumFractionDigits: digits}));
-export const money = (amount) => dollars[Math.abs(amount) < 10 ? 1 : 0].format(amount);
+const dollars = [2, 3, 4].map((digits) => new Intl.NumberFormat("en-US", {style: "currency", currency: "USD", minimumFractionDigits: digits, maximumFractionDigits: digits}));
+// money has as many digits as amounts of its size need: $19.35, $2.539, $0.1250. Amounts of one size align in a column.
+export const money = (amount) => dollars[Math.abs(amount) < 1 ? 2 : Math.abs(amount) < 10 ? 1 : 0].format(amount);
 export const wholeMoney = (amount) => new Intl.NumberFormat("en-US", {style: "currency", currency: "USD", maximumFractionDigits: 0}).format(amount);
 export const cores = (amount) => parseInt(amount.cpu, 10) / 1000; // always milli-cores
 export const gibibytes = (amount) => Number(amount.memory) / 2 ** 30; // always bytes

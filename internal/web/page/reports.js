@@ -122,7 +122,7 @@ export function drawHeadroom() {
   b.replaceChildren(status("headroom", known), rows.length ? table("Headrooms", [["Name"], ["Mode"], ["For"], ["Ready"], ["Held", "number"], ["$/h", "number"], ["Next window"], ["Met", "number"], ["Missed", "number"], ["Last week $", "number"]],
     rows.map((h) => [`${h.namespace}/${h.name}`, h.mode, h.target, element("span", {class: h.problem ? "trouble" : null}, h.problem || h.ready || "Unknown"), number(h.held), [h.heldDollarsPerHour ?? "-", Number(h.heldDollarsPerHour ?? 0)],
       h.nextWindow ? `${h.nextWindow.window} at ${utc(h.nextWindow.opens)}` : "-", number(h.lastWeek.hits), number(h.lastWeek.misses), [h.lastWeek.dollars || "-", Number(h.lastWeek.dollars || 0)]]))
-    : element("p", null, known.report.length ? "No Headroom matches the filter." : "There is no Headroom."),
+    : element("p", null, known.report.length ? "No Headroom matches the filter." : "There is no Headroom. A Headroom keeps capacity free for pods that are expected."),
   command("dovetail headroom"));
 }
 

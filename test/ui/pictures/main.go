@@ -89,7 +89,7 @@ func capture(ctx context.Context, url, scheme string, width int64, file string) 
 	if _, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, media); err != nil {
 		return err
 	}
-	err := chromedp.Do(ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate("about:blank"), chromedp.Navigate(url), chromedp.WaitVisible("#body *"),
+	err := chromedp.Do(ctx, chromedp.EmulateViewport(width, 900), chromedp.Navigate("about:blank"), chromedp.Navigate(url), chromedp.WaitVisible("#main *"),
 		chromedp.Sleep(5*time.Second)) // workloads and curves are read later
 	if err != nil {
 		return err
