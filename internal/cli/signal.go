@@ -63,12 +63,16 @@ func prompt(run func(*cobra.Command, []string, *progress) error) func(*cobra.Com
 				}
 				before = answer
 			}
-			if err != nil || !isWatching(c) {
+			if err != nil && !(before != "" && isWatching(c) && cancelled(err)) || !isWatching(c) {
 				return err
 			}
 			select {
 			case <-c.Context().Done():
-				return ended(c.Context())
+				err := ended(c.Context())
+				if e := (exit{}); errors.As(err, &e) {
+					return exit{e.status, errors.New("")} // a watch ends this way: nothing is to be said
+				}
+				return err
 			case <-time.After(watchEvery):
 			}
 		}

@@ -97,6 +97,7 @@ func handoverCommand(c *cobra.Command, release bool) *cobra.Command {
 	g := c.Flags()
 	f.clusterFlags.add(g)
 	g.StringVar(&f.pool, "pool", "", "Name of the NodePool")
+	completeFlag(c, "pool", func(c *cobra.Command) []string { return listNames(c, "nodepool", "") })
 	g.BoolVar(&f.all, "all", false, "All NodePools, one after another")
 	g.StringVar(&f.group, "group", "", "Name of an Auto Scaling group, or of a MachineDeployment, MachineSet or MachinePool")
 	g.StringVar(&f.class, "class", "", "Name of a NodeGroupClass; applies to all of its groups")

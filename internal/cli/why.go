@@ -38,7 +38,7 @@ func serveWhy(ctl *controller.Controller, w http.ResponseWriter, r *http.Request
 func whyCommand() *cobra.Command {
 	f := whyFlags{}
 	c := &cobra.Command{
-		Use:   "why pod/[NAMESPACE/]NAME | deployment/[NAMESPACE/]NAME | node/NAME | nodeclaim/NAME | nodepool/NAME | headroom/[NAMESPACE/]NAME | pods --pending",
+		Use:   "why pod/[NAMESPACE/]NAME | deployment/[NAMESPACE/]NAME | statefulset/[NAMESPACE/]NAME | job/[NAMESPACE/]NAME | node/NAME | nodeclaim/NAME | nodepool/NAME | headroom/[NAMESPACE/]NAME | pods --pending",
 		Short: "Explain the state of an object, the decisions about it, and what would change them",
 		Long: `Asks the controller why a pod has no node, why a node is kept, what a NodePool can launch, or what a Headroom holds.
 Prints the decisions about the object, its current blockers, the cost of the alternatives, and the changes that would
@@ -109,7 +109,7 @@ func runWhy(c *cobra.Command, f whyFlags, object string, shown *progress) error 
 }
 
 // subjectForms are how objects are named on the command line.
-const subjectForms = "pod/NAME, deployment/NAME, node/NAME, nodeclaim/NAME, nodepool/NAME or headroom/NAME"
+const subjectForms = "pod/NAME, deployment/NAME, statefulset/NAME, job/NAME, node/NAME, nodeclaim/NAME, nodepool/NAME or headroom/NAME"
 
 // servePending answers GET /pending with report.Pending as JSON.
 func servePending(ctl *controller.Controller, w http.ResponseWriter, r *http.Request) {
@@ -141,6 +141,14 @@ func subjectOf(arg, namespace string) (string, error) {
 			name = namespace + "/" + name
 		}
 		return "deployment/" + name, nil
+	case "statefulset", "statefulsets", "sts", "job", "jobs":
+		if !strings.Contains(name, "/") {
+			name = namespace + "/" + name
+		}
+		if strings.HasPrefix(kind, "job") {
+			return "job/" + name, nil
+		}
+		return "statefulset/" + name, nil
 	case "node", "nodes", "no":
 		return "node/" + name, nil
 	case "nodeclaim", "nodeclaims":
@@ -153,7 +161,7 @@ func subjectOf(arg, namespace string) (string, error) {
 		}
 		return "headroom/" + name, nil
 	}
-	return "", fmt.Errorf("object %q: kind %q is not one of pod, deployment, node, nodeclaim, nodepool, headroom", arg, kind)
+	return "", fmt.Errorf("object %q: kind %q is not one of pod, deployment, statefulset, job, node, nodeclaim, nodepool, headroom", arg, kind)
 }
 
 // askController reads the JSON that a running controller answers at a path of its metrics port into an answer. verb is

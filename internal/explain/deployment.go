@@ -15,14 +15,28 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// explainDeployment answers for a Deployment: how many of its pods run and are pending, why some are not created, why the first pending pod has no
+// workloads are the kinds of workloads that Why answers for.
+var workloads = []string{"deployment", "statefulset", "job"}
+
+// workloadOf returns namespace/name of the workload of a kind that a pod belongs to; empty: none.
+func workloadOf(p *model.Pod, kind string) string {
+	switch {
+	case kind == "deployment" && p.Deployment != "":
+		return p.Namespace + "/" + p.Deployment
+	case kind != "deployment" && p.Owner.Name != "" && strings.ToLower(p.Owner.Kind) == kind:
+		return p.Namespace + "/" + p.Owner.Name
+	}
+	return ""
+}
+
+// explainWorkload answers for a Deployment, StatefulSet or Job: how many of its pods run and are pending, why some are not created, why the first pending pod has no
 // node, and what keeps the pods on nodes from being rescheduled.
-func explainDeployment(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy, subject string) (plan.Answer, error) {
-	name := strings.TrimPrefix(subject, "deployment/")
+func explainWorkload(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy, subject string) (plan.Answer, error) {
+	kind, name, _ := strings.Cut(subject, "/")
 	var pending []*model.Pod
 	var related, nodes []string
 	bound := 0
-	is := func(p *model.Pod) bool { return p.Deployment != "" && p.Namespace+"/"+p.Deployment == name }
+	is := func(p *model.Pod) bool { of := workloadOf(p, kind); return of != "" && of == name }
 	for _, n := range s.Nodes {
 		for _, p := range n.Pods {
 			if is(p) {
@@ -42,12 +56,12 @@ func explainDeployment(s *model.Snapshot, mem decide.Memory, now time.Time, pol 
 	}
 	var missing []*model.FailingReplicas
 	for _, f := range s.Failing {
-		if f.Deployment != "" && f.Namespace+"/"+f.Deployment == name {
+		if kind == "deployment" && f.Deployment != "" && f.Namespace+"/"+f.Deployment == name {
 			missing = append(missing, f)
 		}
 	}
 	if bound+len(pending)+len(missing) == 0 {
-		return plan.Answer{Subject: subject, At: now}, &plan.NoSuchObject{Kind: "deployment with pods", Subject: subject, Near: nearestName(s, subject)}
+		return plan.Answer{Subject: subject, At: now}, &plan.NoSuchObject{Kind: kind + " with pods", Subject: subject, Near: nearestName(s, subject)}
 	}
 	a := newAnswer(subject, now)
 	facts := []plan.Fact{{Name: "pods on nodes", Value: model.Count(bound, "pod") + " on " + model.Count(len(nodes), "node")}, {Name: "pods pending", Value: strconv.Itoa(len(pending))}}

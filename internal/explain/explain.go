@@ -21,16 +21,16 @@ import (
 )
 
 // Why says how an object stands now, what is in the way of what might become of it, what the alternatives would cost,
-// and what would have to change. The subject is pod/NAMESPACE/NAME, deployment/NAMESPACE/NAME, node/NAME, nodeclaim/NAME or nodepool/NAME. It decides nothing and
+// and what would have to change. The subject is pod/NAMESPACE/NAME, deployment/NAMESPACE/NAME, statefulset/NAMESPACE/NAME, job/NAMESPACE/NAME, node/NAME, nodeclaim/NAME or nodepool/NAME. It decides nothing and
 // changes nothing: what it says of a change it knows from making it in thought (Apply) and looking again.
 func Why(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy, subject string) (plan.Answer, error) {
-	if strings.HasPrefix(subject, "deployment/") {
-		return explainDeployment(s, mem, now, pol, subject)
+	if kind, _, _ := strings.Cut(subject, "/"); slices.Contains(workloads, kind) {
+		return explainWorkload(s, mem, now, pol, subject)
 	}
 	return newExplanation(s, mem, now, pol).explain(subject)
 }
 
-// explain is Why for a subject that is no Deployment.
+// explain is Why for a subject that is no workload.
 func (ex *explanation) explain(subject string) (plan.Answer, error) {
 	a := newAnswer(subject, ex.now)
 	kind, name, _ := strings.Cut(subject, "/")
@@ -45,7 +45,7 @@ func (ex *explanation) explain(subject string) (plan.Answer, error) {
 	case "nodepool":
 		ok = ex.explainPool(&a, name)
 	default:
-		return a, fmt.Errorf("subject %q: use pod/NAMESPACE/NAME, deployment/NAMESPACE/NAME, node/NAME, nodeclaim/NAME or nodepool/NAME", subject)
+		return a, fmt.Errorf("subject %q: use pod/NAMESPACE/NAME, deployment/NAMESPACE/NAME, statefulset/NAMESPACE/NAME, job/NAMESPACE/NAME, node/NAME, nodeclaim/NAME or nodepool/NAME", subject)
 	}
 	if !ok {
 		return a, &plan.NoSuchObject{Kind: kind, Subject: subject, Near: nearestName(ex.s, subject)}

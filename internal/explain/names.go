@@ -10,18 +10,26 @@ import (
 )
 
 // nearestName is the object of the same kind whose name is most like that of a subject that the cluster doesn't have, by how many letters
-// would have to be typed otherwise: a third of the name at most. It is empty where there is none; of several it is the first.
+// would have to be typed otherwise: a third of the name at most. A name in another namespace, and a node's name without its domain, count as
+// alike. It is empty where there is none; of several it is the first.
 func nearestName(s *model.Snapshot, subject string) string {
 	kind, _, _ := strings.Cut(subject, "/")
 	best, least := "", len(subject[len(kind):])/3
+	name := subject[strings.LastIndexByte(subject, '/')+1:]
 	look := func(other string) {
+		if other[strings.LastIndexByte(other, '/')+1:] == name || kind == "node" && strings.HasPrefix(other, subject+".") {
+			if least > 0 || best == "" || other < best {
+				best, least = other, 0
+			}
+			return
+		}
 		if d := model.EditDistance(subject, other, least); d < least || d == least && (best == "" || other < best) {
 			best, least = other, d
 		}
 	}
 	pod := func(p *model.Pod) {
-		if kind == "deployment" && p.Deployment != "" {
-			look("deployment/" + p.Namespace + "/" + p.Deployment)
+		if of := workloadOf(p, kind); of != "" {
+			look(kind + "/" + of)
 		} else if kind == "pod" {
 			look("pod/" + p.Key())
 		}

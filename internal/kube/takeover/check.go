@@ -292,7 +292,7 @@ func isHeld(ctx context.Context, c *client.Client, own client.Lease) (bool, erro
 // values.
 func noController(own client.Lease, what, values string) Finding {
 	return Finding{Text: "No Dovetail controller holds lease " + own.Namespace + "/" + own.Name + ": nothing would " + what + ".",
-		Mend: "helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace " + values + ". If it runs with --leader-elect=false, use --no-controller-check"}
+		Mend: "if it runs with --leader-elect=false, as in a sandbox, add --no-controller-check. Otherwise: helm install dovetail charts/dovetail -n " + own.Namespace + " --create-namespace " + values}
 }
 
 // liveLeases are the leases of other autoscalers that are renewed, for people. With patience leases are watched until
