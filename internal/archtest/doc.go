@@ -37,14 +37,14 @@ model, plan < state, cloud, ledger, cloud/catalog
 state, lifecycle < sim < sim/adversary
 sim, approve < replay < replay/recording, report
 record, kube/manifests < replay/recording < cli
-model < top < top/screen, web
+disrupt < top < top/screen, web
 decide, verify < approve < doctor, controller, cli
 kube/translate < convert < cli
 charts < kube/manifests
 decide < explain < doctor, controller/answer
 decide < doctor < report
 decide < expander
-api, state, plan, headroom, deletioncost < kube/volume < kube/translate < kube/client, kube/manifests < kube/watch < kube/write < kube/takeover
+api, state, plan, headroom, deletioncost < kube/volume < kube/translate < kube/client, kube/manifests < kube/watch < kube/write < kube/takeover, kube/freeze
 model < devices < kube/translate
 kube/inventory
 access < kube/client
@@ -65,7 +65,7 @@ approve, state, report < controller/record < controller
 explain, controller/view < controller/answer < controller
 cloud, controller/view < controller/metrics < controller
 decide, verify, state, cloud, report < controller
-controller, kube/takeover, prometheus, cloud/kwok, cloud/aws, cloud/nodegroups, cloud/externalgrpc, cloud/clusterapi, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd
+controller, kube/takeover, kube/freeze, prometheus, cloud/kwok, cloud/aws, cloud/nodegroups, cloud/externalgrpc, cloud/clusterapi, cloud/catalog, report, charts, expander, top/screen, web < cli < cmd
 record, examples < cli
 testwait < cloud/cloudtest, kube/kubetest
 casetest

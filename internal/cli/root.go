@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // pluginBinary is what the binary is called where kubectl finds it as a plugin: as kubectl dovetail.
@@ -38,7 +39,7 @@ commands to run next. Without a cluster, prints this help.`,
 		SilenceUsage: true, SilenceErrors: true, Version: version(),
 	}
 	overviewOf(c)
-	c.AddCommand(controllerCommand(), convertCommand(args), doctorCommand(), headroomCommand(), historyCommand(), manifestsCommand(), planCommand(), recordCommand(), releaseCommand(), replayCommand(), savingsCommand(), shadowCommand(), takeoverCommand(), topCommand(), uiCommand(), whyCommand(), versionCommand())
+	c.AddCommand(controllerCommand(), convertCommand(args), doctorCommand(), freezeCommand(), headroomCommand(), historyCommand(), manifestsCommand(), planCommand(), recordCommand(), releaseCommand(), replayCommand(), savingsCommand(), shadowCommand(), takeoverCommand(), topCommand(), uiCommand(), whyCommand(), versionCommand())
 	completeContexts(c)
 	return c
 }
@@ -58,7 +59,7 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 	root.SetErr(errs)
 	root.SetArgs(args)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return exit{2, fmt.Errorf("%w; see '%s --help'", err, c.CommandPath())}
+		return exit{2, fmt.Errorf("%w%s; see '%s --help'", err, meantFlag(c, err), c.CommandPath())}
 	})
 	root.DisableSuggestions = true // cobra's have several lines; unknownVerb has its own
 	root.SetHelpCommand(&cobra.Command{
@@ -95,6 +96,25 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errs io.Writer)
 		fmt.Fprintln(errs, "dovetail:", e.Error())
 	}
 	return e.status
+}
+
+// meantFlag returns a question that names the flags of a command that are near an unknown flag; empty if there is none.
+func meantFlag(c *cobra.Command, err error) string {
+	typed, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
+	if !unknown {
+		return ""
+	}
+	names := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra compares names of commands only
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+		}
+	})
+	near := names.SuggestionsFor(typed)
+	if len(near) == 0 {
+		return ""
+	}
+	return "; did you mean --" + strings.Join(near, " or --") + "?"
 }
 
 // unknownVerb says which verb was meant, where one is near.

@@ -77,6 +77,45 @@ func BudgetOpensAt(pool *model.NodePool, n NodeCount, cause plan.Code, now time.
 	return time.Time{}
 }
 
+// Frozen reports whether budgets allow no voluntary disruption at an instant, whatever the number of nodes, and until when; zero: until
+// they are changed.
+func Frozen(budgets []model.Budget, now time.Time) (until time.Time, frozen bool) {
+	const maxWindows = 100
+	closed := func(at time.Time) bool {
+		for _, cause := range Budgeted {
+			if !slices.ContainsFunc(budgets, func(b model.Budget) bool {
+				return (b.Nodes == 0 || budgetIsUnreadable(b)) && budgetConcerns(b, cause) && budgetIsActive(b, at)
+			}) {
+				return false
+			}
+		}
+		return true
+	}
+	if !closed(now) {
+		return time.Time{}, false
+	}
+	at := now
+	for range maxWindows {
+		next := time.Time{}
+		for _, b := range budgets {
+			if b.Schedule == "" || !budgetIsActive(b, at) {
+				continue
+			}
+			if end := budgetWindowEnd(b, at); end.After(at) && (next.IsZero() || end.Before(next)) {
+				next = end
+			}
+		}
+		switch {
+		case next.IsZero():
+			return next, true
+		case !closed(next.Add(time.Second)): // a window includes its last instant
+			return next, true
+		}
+		at = next.Add(time.Second)
+	}
+	return time.Time{}, true
+}
+
 // budgetConcerns reports whether a budget limits disruptions for a reason: it names the reason, or none.
 func budgetConcerns(b model.Budget, reason plan.Code) bool {
 	return len(b.Reasons) == 0 || slices.Contains(b.Reasons, string(reason))

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/disrupt"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -166,6 +167,7 @@ func (b *Board) readNext(v *View) {
 	}
 	out = append(out, drainTexts(draining, v.At)...)
 	v.Blocked = append(v.Blocked, drainTexts(blocked, v.At)...)
+	v.Blocked = append(v.Blocked, b.frozen(v.At)...)
 	if n := v.Total.States[Ending]; n > 0 {
 		out = append(out, model.Count(n, "instance")+" ending")
 	}
@@ -184,4 +186,39 @@ func (b *Board) readNext(v *View) {
 		out = append(out, "no node fits "+model.Count(refused, "pending pod"))
 	}
 	v.Next = out
+}
+
+// frozen returns a line for each instant until which disruption budgets of NodePools allow no voluntary disruption.
+func (b *Board) frozen(now time.Time) (out []string) {
+	pools := map[time.Time][]string{}
+	for _, p := range b.pools {
+		if until, frozen := disrupt.Frozen(p.Budgets, now); frozen && !p.Deleting {
+			pools[until] = append(pools[until], strings.TrimPrefix(p.Key, "nodepool/"))
+		}
+	}
+	for _, until := range slices.SortedFunc(maps.Keys(pools), time.Time.Compare) {
+		names := pools[until]
+		slices.Sort(names)
+		which := "of all " + model.Count(len(names), "NodePool")
+		switch {
+		case len(names) == 1:
+			which = "of NodePool " + names[0]
+		case len(names) < len(b.pools):
+			which = "of " + model.Count(len(names), "NodePool") + " (" + strings.Join(names[:min(3, len(names))], ", ")
+			if len(names) > 3 {
+				which += ", …"
+			}
+			which += ")"
+		}
+		text := "frozen"
+		switch {
+		case until.IsZero():
+		case until.Sub(now) < 12*time.Hour:
+			text += " until " + until.UTC().Format("15:04") + " UTC"
+		default:
+			text += " until " + until.UTC().Format("2006-01-02 15:04") + " UTC"
+		}
+		out = append(out, text+": the disruption budgets "+which+" allow no voluntary disruption")
+	}
+	return out
 }

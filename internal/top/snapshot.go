@@ -31,7 +31,7 @@ func (b *Board) SetSnapshot(s *model.Snapshot, refused map[string]string, bound 
 		b.SetClaim(snapshotClaim(c))
 	}
 	for _, p := range s.Pools {
-		x := &Pool{Key: "nodepool/" + p.Name, Deleting: p.Deleting, Limits: map[string]string{}, Taken: p.Taken, Manager: p.Manager, Release: p.Release}
+		x := &Pool{Key: "nodepool/" + p.Name, Deleting: p.Deleting, Limits: map[string]string{}, Budgets: p.Budgets, Taken: p.Taken, Manager: p.Manager, Release: p.Release}
 		if !p.Ready {
 			x.NotReady = strings.TrimSuffix("NotReady: "+p.NotReady.Message, ": ")
 		}

@@ -146,6 +146,14 @@ func (c *scripted) play(f []string) {
 		if v.has("limit") {
 			p.Limits = map[string]string{"cpu": v.get("limit")}
 		}
+		for _, x := range v.all["budget"] { // NODES, or NODES@SCHEDULE@DURATION
+			nodes, window, _ := strings.Cut(x, "@")
+			schedule, duration, _ := strings.Cut(window, "@")
+			budget := model.Budget{Schedule: strings.ReplaceAll(schedule, "_", " ")}
+			budget.Nodes, _ = strconv.ParseInt(nodes, 10, 64)
+			budget.Duration, _ = time.ParseDuration(duration)
+			p.Budgets = append(p.Budgets, budget)
+		}
 		b.SetPool(p)
 	case "pod":
 		b.SetPod(&Pod{Namespace: namespace, Name: name, Owner: v.get("of"), Node: v.get("node"), Requests: v.amounts(), Created: v.ago("age"),

@@ -64,6 +64,7 @@ type Pool struct {
 	NotReady string            // why it can't launch nodes; empty: it can
 	Limits   map[string]string // by resource; empty: none
 	Deleting bool
+	Budgets  []model.Budget // disruption budgets
 
 	Taken   bool   // taken over from another autoscaler
 	Manager string // the other autoscaler that it was given back to; empty: none

@@ -185,7 +185,7 @@ func (t *Translator) NodePool(p *karpv1.NodePool) *model.NodePool {
 		out.HasLimit[d] = true
 	}
 	for i := range p.Spec.Disruption.Budgets {
-		b, err := budget(&p.Spec.Disruption.Budgets[i])
+		b, err := Budget(&p.Spec.Disruption.Budgets[i])
 		if err != nil {
 			fail("spec.disruption.budgets["+strconv.Itoa(i)+"].nodes", err.Error())
 		}
@@ -261,8 +261,8 @@ func duration(d *metav1.Duration) time.Duration {
 	return d.Duration
 }
 
-// budget answers a budget of no nodes when it can't be read: a mistake must not make things move.
-func budget(b *karpv1.Budget) (model.Budget, error) {
+// Budget returns a disruption budget. With an error, the budget allows no nodes: a mistake must not make things move.
+func Budget(b *karpv1.Budget) (model.Budget, error) {
 	out := model.Budget{}
 	for _, r := range b.Reasons {
 		out.Reasons = append(out.Reasons, string(r))

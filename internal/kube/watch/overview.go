@@ -121,6 +121,10 @@ func (o *overview) kinds() []overviewKind {
 					x.Manager, x.Taken = "", x.Taken || translate.IsGroupClass(r.Kind)
 				}
 			}
+			for i := range p.Spec.Disruption.Budgets {
+				budget, _ := translate.Budget(&p.Spec.Disruption.Budgets[i]) // one that can't be read allows nothing
+				x.Budgets = append(x.Budgets, budget)
+			}
 			return func(b *top.Board) { b.SetPool(x) }
 		}, func(key string) top.Change { return func(b *top.Board) { b.DeletePool(named("nodepool", key)) } }),
 	}
