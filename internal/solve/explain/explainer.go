@@ -18,7 +18,7 @@ type Explainer struct {
 	poolTypes map[*problem.Pool]*poolTypes
 }
 
-// New returns an Explainer of a plan that is made.
+// New returns an Explainer for a completed plan.
 func New(p *pack.Planner) *Explainer {
 	return &Explainer{Compiled: p.Compiled, plan: p, poolTypes: map[*problem.Pool]*poolTypes{}}
 }

@@ -15,21 +15,21 @@ import (
 type counter struct {
 	key              int              // of labelTable, or HostKey
 	countsOwners     bool             // pods that own the term, not those it selects
-	ForSpread        bool             // pods being deleted do not count
+	ForSpread        bool             // excludes pods being deleted
 	selectors        []model.Selector // a pod counts that all of them choose
 	scope            *problem.Scope   // for a spread: only pods on nodes of it count; nil: on all
 	counts           domainCounts     // by value of the key, or by host
 	initialCounts    domainCounts     // as the problem states them
-	Total            int64            // in all domains together
+	Total            int64            // over all domains
 	initialTotal     int64
-	Expected         int64 // on machines that are still to be packed
+	Expected         int64 // pods on machines that are not packed yet
 	uncertain        int64 // on nodes in flight whose domain is not certain
 	initialUncertain int64
 	version          int // counts changes of counts
 }
 
-// Topology is who may be where: the pods counted by domain, the rules that read these counts, and the domains a class
-// could go to.
+// Topology is the state of placement rules: pods counted by domain, the rules that read these counts, and the domains
+// possible for each class.
 type Topology struct {
 	in      *problem.Input
 	work    *problem.Work
@@ -39,10 +39,10 @@ type Topology struct {
 
 	Counters        []counter
 	ColocatedGroups []*problem.ColocatedGroup // in class order
-	HostCount       int                       // hosts numbered so far: existing nodes, then bins as they are opened
+	HostCount       int                       // number of hosts so far: existing nodes, then opened bins
 }
 
-// Reset takes all counts back to what the problem states.
+// Reset resets all counts to the initial state of the problem.
 func (s *Topology) Reset() {
 	for i := range s.Counters {
 		c := &s.Counters[i]
@@ -77,13 +77,13 @@ func (x *counter) addPods(vals []int32, host int, n int64) {
 	x.Total += n
 }
 
-// CountIn is the count in a domain.
+// CountIn returns the count in a domain.
 func (x *counter) CountIn(d int) int64 {
 	return int64(x.counts.at(d))
 }
 
-// CountInDomains counts n pods more of the class in the domains of a node with these labels. InScope says which of
-// the class's scopes the node is in.
+// CountInDomains adds n pods of the class to the domains of a node with these labels. counted reports which scopes of
+// the class the node is in.
 func (s *Topology) CountInDomains(c *problem.Class, vals []int32, counted []bool, n int64) {
 	for i, id := range c.Topology.DomainCounters {
 		if at := c.Topology.CounterScope[i]; at < 0 || counted[at] {
@@ -101,15 +101,15 @@ func (s *Topology) CountInDomains(c *problem.Class, vals []int32, counted []bool
 	}
 }
 
-// CountOnHost counts n pods more of the class on a host.
+// CountOnHost adds n pods of the class to a host.
 func (s *Topology) CountOnHost(c *problem.Class, host int, n int64) {
 	for _, id := range c.Topology.HostCounters {
 		s.Counters[id].addPods(nil, host, n)
 	}
 }
 
-// MayStartGroup reports whether a pod may be the first of its required affinity: no pod that it wants to be near is
-// anywhere, and it selects itself.
+// MayStartGroup reports whether a pod may be the first of its required affinity: no pod that it must be near exists, and
+// it matches its own selector.
 func (s *Topology) MayStartGroup(c *problem.Class) bool {
 	for _, rules := range [][]problem.Rule{c.Topology.DomainRules, c.Topology.HostRules} {
 		for i := range rules {
@@ -121,7 +121,7 @@ func (s *Topology) MayStartGroup(c *problem.Class) bool {
 	return true
 }
 
-// SelectsNowhere reports whether no domain has a pod that a rule selects, by the cluster or by the plan.
+// SelectsNowhere reports whether no domain has a pod that a rule selects, existing or planned.
 func (s *Topology) SelectsNowhere(r *problem.Rule) bool {
 	return !r.SelectsOwnPods && s.Counters[r.Counter].Total+s.Counters[r.Counter].Expected == 0
 }
@@ -136,7 +136,7 @@ func (s *Topology) LeastCount(r *problem.Rule) int64 {
 	return r.CachedLeast.Least
 }
 
-// EmptiestDomains returns the domains of a spread that have its least count.
+// EmptiestDomains returns the domains of a spread with the minimum count.
 func (s *Topology) EmptiestDomains(r *problem.Rule) (out []int32) {
 	least := s.LeastCount(r)
 	for _, d := range r.Domains {
