@@ -94,7 +94,7 @@ var NotLinked = []string{"cloud/simulated", "cloud/aws/awstest", "cloud/aws/awst
 
 // KubernetesOnly may be imported by these packages alone.
 var KubernetesOnly = map[string][]string{
-	"k8s.io/client-go":               {"kube/client", "kube/watch", "kube/write", "kube/takeover", "kube", "cmd"},
+	"k8s.io/client-go":               {"kube/client", "kube/watch", "kube/write", "kube/takeover", "kube/freeze", "kube", "cmd"},
 	"sigs.k8s.io/controller-runtime": {"cmd"},
 	"github.com/aws/":                {"cloud/aws", "cli", "cmd"},
 }

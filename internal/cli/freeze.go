@@ -31,7 +31,7 @@ pending pods. Expiry, interruptions and deletions still remove nodes. Karpenter 
 Without --apply, the API server only validates the changes. --undo removes exactly the budgets that this command added, which annotation
 dovetail.sh/freeze of each NodePool records. A window (--for) ends by itself, but recurs each year until it is removed with --undo.
 
-Exit status: 0 done (without --apply: possible), 1 a NodePool could not be changed, 2 wrong usage.`,
+Exit status: 0 done (without --apply: possible), 1 a NodePool could not be changed, 2 usage error.`,
 		Example: "  dovetail freeze --for 2h --apply\n  dovetail freeze --undo --apply",
 		Args:    noArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return runFreeze(c, f) },
