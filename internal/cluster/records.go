@@ -16,8 +16,11 @@ import (
 // AnnotationInterrupted on a NodeClaim is the notice that its instance will be interrupted, as JSON of Notice.
 const AnnotationInterrupted = "dovetail.sh/interrupted"
 
-// StateChange is the kind of a notice that a machine is stopping already.
-const StateChange = "StateChange"
+// Kinds of Notice, as in cloud.Interruption.
+const (
+	StateChange          = "StateChange"          // the machine is stopping already
+	InstanceStatusFailed = "InstanceStatusFailed" // what runs on the machine fails the cloud's checks
+)
 
 // Notice is an interruption notice.
 type Notice struct {
@@ -30,6 +33,12 @@ type Notice struct {
 func (n Notice) Text() (string, error) {
 	b, err := json.Marshal(n)
 	return string(b), err
+}
+
+// BlamesInstance reports whether the cause of an interruption may be the machine's own image, volumes or software. Other interruptions are
+// the cloud's decision.
+func (n Notice) BlamesInstance() bool {
+	return n.Kind == StateChange || n.Kind == InstanceStatusFailed
 }
 
 // ReadNotice returns a NodeClaim's notice; false if it has none, or one that Dovetail did not write.

@@ -50,9 +50,13 @@ func (x *exam) findNodes() (out []Finding) {
 		case !n.Ready && x.Now.Sub(n.ReadySince) > bootLimit && x.Now.Sub(n.Created) > bootLimit:
 			f.Code, f.Key, f.Have = NodeNotReady, "status.conditions[Ready]", firstOf(n.Conditions["Ready"].Message, n.Conditions["Ready"].Reason, "not True")
 			f.Changes = []plan.Change{x.removal(n)}
-		case n.HasTaint("node.kubernetes.io/unschedulable"):
+		case isCordoned(n) && !(x.isIdle(n) && !x.isWanted(n)): // else it is found as an empty node
 			f.Code, f.Severity, f.Key, f.Have = NodeCordoned, Costly, "spec.unschedulable", "true"
 			f.Changes = []plan.Change{{Object: f.Subject, Field: "spec.unschedulable", Op: plan.Set, Value: "false"}}
+			if n.HasTaint(outOfService) {
+				f.Have = outOfService
+				f.Changes = append(f.Changes, plan.Change{Object: f.Subject, Field: "spec.taints[" + outOfService + "]", Op: plan.Remove})
+			}
 		default:
 			continue
 		}
@@ -79,15 +83,37 @@ func (x *exam) removal(n *model.Node) plan.Change {
 // findEmptyNodes finds nodes without pods that nothing holds.
 func (x *exam) findEmptyNodes() (out []Finding) {
 	for _, n := range x.Snapshot.Nodes {
-		price, known := x.prices[n]
-		quiet := x.Now.Sub(n.Created) > emptyLimit && x.Now.Sub(n.LastPodEvent) > emptyLimit
-		if !known || !quiet || x.isLeaving(n) || len(x.heldBy[n]) > 0 || disrupt.HasWorkloadPods(n) {
+		price := x.prices[n]
+		if !x.isIdle(n) || isCordoned(n) && x.isWanted(n) {
 			continue
 		}
 		out = append(out, Finding{Code: NodeEmpty, Severity: Costly, Subject: "node/" + n.Name, Have: ownPods(n), Nodes: []string{n.Name}, HeldMicro: price, SavingMicro: price, Priced: true,
 			Changes: []plan.Change{x.removal(n)}})
 	}
 	return out
+}
+
+// isIdle reports whether a node is paid for, has had no workload pods for a while, and nothing keeps it.
+func (x *exam) isIdle(n *model.Node) bool {
+	_, known := x.prices[n]
+	quiet := x.Now.Sub(n.Created) > emptyLimit && x.Now.Sub(n.LastPodEvent) > emptyLimit
+	return known && quiet && !x.isLeaving(n) && len(x.heldBy[n]) == 0 && !disrupt.HasWorkloadPods(n)
+}
+
+// Taints that people remove when a node is to take pods again.
+const (
+	unschedulable = "node.kubernetes.io/unschedulable"
+	outOfService  = "node.kubernetes.io/out-of-service"
+)
+
+func isCordoned(n *model.Node) bool { return n.HasTaint(unschedulable) }
+
+// isWanted reports whether a node has capacity for a pending pod, which tolerates its taints other than those that people remove.
+func (x *exam) isWanted(n *model.Node) bool {
+	taints := slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool { return t.Key == unschedulable || t.Key == outOfService })
+	return slices.ContainsFunc(x.Snapshot.Pending, func(p *model.Pod) bool {
+		return n.Used.Add(p.Class.Requests).Fits(n.Allocatable) && model.Untolerated(taints, p.Class.Tolerations) == nil
+	})
 }
 
 // ownPods returns which pods run on a node without workload pods: "DaemonSet", "static", both with "and", or nothing.

@@ -119,11 +119,17 @@ func withoutOutages(begin time.Time, most time.Duration, outages []model.Outage)
 // mostOutage is for how long outages of the cloud put off what a claim is given up for.
 const mostOutage = time.Hour
 
+// IsListComplete reports whether the cloud's list of instances from an instant, zero: there is none, contains the instance of a launched claim if
+// that exists. The cloud lists an instance only some time after its launch.
+func IsListComplete(c *model.Claim, listed time.Time, pol Policy) bool {
+	return !listed.IsZero() && listed.After(c.Conditions[Launched].Since.Add(pol.ListDelay+wholeSecond))
+}
+
 // deleteIfInstanceGone deletes a claim whose instance the cloud no longer lists, unless its node is still Ready or the instance may be unreachable; and
 // reports whether it did.
 func deleteIfInstanceGone(in *Input, out *Output) bool {
 	c := in.Claim
-	if c.ProviderID == "" || in.InstancesAt.IsZero() || !in.InstancesAt.After(c.Conditions[Launched].Since.Add(in.Policy.ListDelay+wholeSecond)) {
+	if c.ProviderID == "" || !IsListComplete(c, in.InstancesAt, in.Policy) {
 		return false
 	}
 	if isListed(in) || mayBeUnreachable(in) {

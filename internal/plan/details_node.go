@@ -35,12 +35,12 @@ type (
 		Zone         string   `have:"%s "`
 		CapacityType string   `have:"%s"`
 	}
-	// OfNodeHeld is an annotation that blocks the disruption of a node.
+	// OfNodeHeld is an annotation that blocks the disruption of a node, or would block it with a valid value.
 	OfNodeHeld struct {
 		detail
-		Annotation string   `key:"%s"`
-		_          struct{} `want:"not true"`
-		_          struct{} `have:"true"`
+		Annotation string `key:"%s"`
+		Unreadable bool   `want:"true or false|not true"`
+		Value      string `have:"%s|true"` // empty: true
 	}
 	// OfPodHeld is an annotation of a pod that blocks the disruption of its node, with its end if it has one.
 	OfPodHeld struct {

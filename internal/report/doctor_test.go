@@ -81,6 +81,7 @@ func TestDoctorCommands(t *testing.T) {
 			`kubectl -n shop patch poddisruptionbudget web --type merge -p '{"spec":{"maxUnavailable":1}}'`},
 		{plan.Change{Object: "node/n", Field: "metadata.annotations[karpenter.sh/do-not-disrupt]", Op: plan.Remove}, "kubectl annotate node n karpenter.sh/do-not-disrupt-"},
 		{plan.Change{Object: "node/n", Field: "spec.unschedulable", Op: plan.Set, Value: "false"}, "kubectl uncordon n"},
+		{plan.Change{Object: "node/n", Field: "spec.taints[node.kubernetes.io/out-of-service]", Op: plan.Remove}, "kubectl taint nodes n node.kubernetes.io/out-of-service-"},
 		{plan.Change{Object: "nodeclaim/c", Op: plan.Remove}, "kubectl delete nodeclaim c"},
 		{plan.Change{Object: "nodegroup/g", Field: "maxSize", Op: plan.Add, Value: "1"}, "aws autoscaling update-auto-scaling-group --auto-scaling-group-name g --max-size 4"},
 	} {

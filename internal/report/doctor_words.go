@@ -90,7 +90,7 @@ func doctorSentence(f *doctor.Finding) string {
 	case doctor.NodeNotReady:
 		return fmt.Sprintf("%s is not Ready and still costs money: %s.", who, strings.TrimSuffix(f.Have, "."))
 	case doctor.NodeCordoned:
-		return fmt.Sprintf("%s is cordoned: it costs money and accepts no new pods.", who)
+		return fmt.Sprintf("%s is cordoned%s: it costs money and accepts no new pods.", who, with(" and has taint ", strings.TrimPrefix(f.Have, "true"), ""))
 	case doctor.NodeEmpty:
 		return fmt.Sprintf("%s runs %s.", who, cmp.Or(with("only ", f.Have, " pods"), "no pods"))
 	case doctor.ClaimStuck:
@@ -305,6 +305,8 @@ func doctorCommand(f *doctor.Finding, c plan.Change) string {
 		return "kubectl " + namespace + "delete " + target
 	case kind == "node" && c.Field == "spec.unschedulable":
 		return "kubectl uncordon " + name
+	case kind == "node" && strings.HasPrefix(c.Field, "spec.taints[") && c.Op == plan.Remove:
+		return "kubectl taint nodes " + name + " " + strings.TrimSuffix(strings.TrimPrefix(c.Field, "spec.taints["), "]") + "-"
 	case isAnnotation && c.Op == plan.Remove:
 		return "kubectl " + namespace + "annotate " + target + " " + annotation + "-"
 	case isAnnotation:

@@ -4,6 +4,7 @@
 package report
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -185,6 +186,8 @@ func sentence(r plan.Reason) string {
 		switch {
 		case !d.Until.IsZero() && d.Cause == plan.ClaimRefused:
 			return said + ". The NodePool is tried again at " + instant(d.Until) + ", or when its template or node class changes. Removing an admission policy does not shorten the wait"
+		case !d.Until.IsZero() && slices.Contains([]plan.Code{plan.InstanceGone, plan.NodeGone, plan.Deleted}, d.Cause):
+			return said + ". The next node is launched at " + instant(d.Until) + ", or when the template or node class of the NodePool changes"
 		case !d.Until.IsZero():
 			return said + ". The next node is launched at " + instant(d.Until) + ", or when the cause is fixed"
 		}

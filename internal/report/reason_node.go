@@ -27,7 +27,11 @@ func kept(r plan.Reason) string {
 		return "nodes of " + object + " drifted soon after they were launched, " + model.Count(d.Times, "time") + " so far; drifted nodes are replaced when the NodePool and its node class have been unchanged for " +
 			durationText(d.Rest) + " (last change: " + instant(d.Changed) + ")"
 	case plan.NodeDoNotDisrupt:
-		return object + " is annotated " + plan.DetailOf[plan.OfNodeHeld](r).Annotation + "=true"
+		d := plan.DetailOf[plan.OfNodeHeld](r)
+		if d.Unreadable {
+			return object + " has metadata.annotations[" + d.Annotation + "]: " + strconv.Quote(d.Value) + ", which is ignored; it must be true or false"
+		}
+		return object + " is annotated " + d.Annotation + "=true"
 	case plan.PodDoNotDisrupt:
 		d := plan.DetailOf[plan.OfPodHeld](r)
 		return object + " is annotated " + d.Annotation + "=" + d.Value

@@ -53,11 +53,7 @@ func (c *Cluster) launch(x *model.Claim) (*Machine, model.LaunchFailure) {
 		}
 	}
 	if len(short) > 0 {
-		for _, k := range short {
-			c.aside[k] = c.Now.Add(outOfCapacity)
-		}
-		c.due.add(c.Now.Add(outOfCapacity), c.restock)
-		c.offer()
+		c.setAside(short...)
 	}
 	if m.Type != nil || len(short) > 0 {
 		c.Asked++
@@ -85,6 +81,15 @@ func (c *Cluster) launch(x *model.Claim) (*Machine, model.LaunchFailure) {
 	c.Tell(Event{Kind: Launched, Machine: m, Object: m.ID, Text: m.Type.Name})
 	c.recount(m)
 	return m, model.LaunchFailure{}
+}
+
+// setAside has offerings not offered for a while.
+func (c *Cluster) setAside(offerings ...Offered) {
+	for _, k := range offerings {
+		c.aside[k] = c.Now.Add(outOfCapacity)
+	}
+	c.due.add(c.Now.Add(outOfCapacity), c.restock)
+	c.offer()
 }
 
 // left returns how many more machines of an offering can be had; false: any number.
@@ -169,8 +174,12 @@ func (c *Cluster) offer() {
 	}
 }
 
-// Interrupt makes the cloud announce an interruption of a machine in two minutes.
+// Interrupt makes the cloud announce an interruption of a machine in two minutes. If the cloud needs the capacity for others, the offering is marked
+// unavailable, as in the controller.
 func (c *Cluster) Interrupt(x *model.Claim, m *Machine, kind string, saysWhen bool) {
+	if kind == "SpotInterruption" {
+		c.setAside(Offered{m.Type.Name, m.Offering.Zone, m.Offering.CapacityType})
+	}
 	m.Doomed = c.Now.Add(2 * time.Minute)
 	at := time.Time{}
 	if saysWhen {

@@ -28,7 +28,7 @@ func (m *Metrics) setClusterGauges(s *model.Snapshot, now time.Time) {
 		delete(m.poolsGone, p.Name)
 		for i, name := range s.ResourceNames {
 			d := model.Dim(i)
-			if v := p.StatusResources.At(d); v != 0 {
+			if v := p.StatusResources.At(d); v != 0 || d < model.FirstExtended { // these are 0 for a NodePool without nodes, as in its status
 				m.poolUsage.WithLabelValues(resourceLabel(name), p.Name).Set(inBaseUnit(d, v))
 			} else {
 				m.poolUsage.DeleteLabelValues(resourceLabel(name), p.Name)

@@ -37,7 +37,7 @@ var blockers = map[plan.Code]bool{
 }
 
 // BlockerNotes returns notes, in this order: for every machine, what blocks its disruption; for every NodePool, which budgets do;
-// for every disruption command, what it waits for; and for pods, their invalid annotations.
+// for every disruption command, what it waits for; and for NodePools, pods, nodes and NodeClaims, their invalid annotations.
 func BlockerNotes(v *cluster.View, in NotesIn) []plan.Note {
 	bn := notes{View: v}
 	type key struct {
@@ -88,6 +88,10 @@ func BlockerNotes(v *cluster.View, in NotesIn) []plan.Note {
 			}
 		}
 	}
+	for _, u := range in.Candidates {
+		bn.noteNodeHolds(plan.Note{Kind: "Node", Name: u.Node.Name, UID: u.Node.UID, Why: plan.Reason{Subject: plan.ObjectOf("node", u.Node.Name)}}, u.Node.Annotations)
+		bn.noteNodeHolds(plan.Note{Kind: "NodeClaim", Name: u.Claim.Name, UID: u.Claim.UID, Why: plan.Reason{Subject: plan.ObjectOf("nodeclaim", u.Claim.Name)}}, u.Claim.Annotations)
+	}
 	return bn.list
 }
 
@@ -117,6 +121,19 @@ func (bn *notes) notePodHold(n *model.Node, p *model.Pod) {
 	}
 	note.Why.Detail = why
 	bn.add(note)
+}
+
+// noteNodeHolds notes which annotations that would keep a node have a value that is ignored. The note says which object they are of.
+func (bn *notes) noteNodeHolds(note plan.Note, annotations model.Labels) {
+	for _, key := range []string{disrupt.DoNotDisrupt, disrupt.ScaleDownDisabled, disrupt.DoNotRepair, disrupt.DoNotConsolidate} {
+		value := annotations[key]
+		if value == "" || value == "true" || value == "false" {
+			continue
+		}
+		note.Event, note.Warn = "InvalidDoNotDisruptAnnotation", true
+		note.Why.Code, note.Why.Detail = plan.NodeDoNotDisrupt, plan.OfNodeHeld{Annotation: key, Unreadable: true, Value: value}
+		bn.add(note)
+	}
 }
 
 // noteRestartCost notes that an object's restart cost is given and can't be read. The note says which object it is

@@ -36,7 +36,7 @@ type Bars struct {
 // verdict reports whether pods of a template are launched for at a site by what is counted of it, and if not until when:
 // zero where that is not a matter of time.
 func (ba *Bars) verdict(k launchSite) (ruling, Count, time.Time) {
-	c, ok := ba.counts.bySite[k]
+	c, ok := ba.counts.counted(k)
 	switch {
 	case !ok:
 		return notBarred, c, time.Time{}
@@ -164,7 +164,11 @@ func (ba *Bars) OnMade(c *model.Claim) (x Bar, tried time.Time, is bool) {
 		if k.template != t || k.pool != "" && (pool == nil || k.pool != pool.UID || k.group != c.NodeGroup()) {
 			continue
 		}
-		n, until := ba.counts.bySite[k], time.Time{}
+		n, ok := ba.counts.counted(k)
+		if !ok {
+			continue
+		}
+		until := time.Time{}
 		tried = model.LaterOf(tried, n.Until)
 		if ba.rd.Now.Before(n.Until) {
 			until = n.Until
@@ -265,7 +269,7 @@ func (ba *Bars) HoldBack(nodes []solve.NewNode) (held map[*model.Pod]plan.Reason
 		for _, p := range n.Pods {
 			t := ba.templates.of(p.Class)
 			for _, k := range []launchSite{{t, pool.UID, group}, {template: t}} {
-				c, ok := ba.counts.bySite[k]
+				c, ok := ba.counts.counted(k)
 				switch {
 				case !ok || p.IsPlacedTogether():
 				case tried[k]:

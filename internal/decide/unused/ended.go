@@ -27,6 +27,7 @@ type Ended struct {
 	Created     time.Time
 	Ended       time.Time
 	Replaces    bool   `json:",omitempty"` // it was launched for the pods of nodes that a disruption command removes
+	External    bool   `json:",omitempty"` // neither its pods nor its NodePool ended it
 	Usable      bool   // the node was initialized
 	Stands      bool   // and is there
 	Node        string // empty: there was none
@@ -134,13 +135,27 @@ func (rd *reader) newEnded(c *model.Claim) (Ended, bool) {
 	if rd.isYielding(c, n) {
 		return Ended{}, false // pods can still be launched for in other zones
 	}
-	x := Ended{Claim: c.Name, UID: c.UID, Pool: p.UID, Basis: cluster.LaunchBasis(p), Group: c.NodeGroup(), Created: c.Created, Ended: rd.Now, Replaces: c.Annotations[cluster.AnnotationCommand] != "",
+	cause := rd.causeOf(c, n)
+	x := Ended{Claim: c.Name, UID: c.UID, External: isExternal(c, cause), Pool: p.UID, Basis: cluster.LaunchBasis(p), Group: c.NodeGroup(), Created: c.Created, Ended: rd.Now, Replaces: c.Annotations[cluster.AnnotationCommand] != "",
 		Usable: c.Is(lifecycle.Initialized), Stands: c.Is(lifecycle.Initialized) && n != nil && n.Deleting.IsZero() && c.Deleting.IsZero() && rd.Interruptions[c.Name] == nil,
-		Node: c.NodeName, Cause: rd.causeOf(c, n), Micro: rd.priceOf(c)}
+		Node: c.NodeName, Cause: cause, Micro: rd.priceOf(c)}
 	if n != nil {
 		x.Node = n.Name
 	}
 	return x, true
+}
+
+// isExternal reports whether neither the pods nor the NodePool of a launch ended it: the cloud interrupts the instance, or somebody has deleted
+// the NodeClaim or the Node. Whoever creates NodeClaims is expected to keep them.
+func isExternal(c *model.Claim, cause plan.Reason) bool {
+	switch cause.Code {
+	case plan.InstanceGone:
+		n, ok := cluster.ReadNotice(c)
+		return ok && !n.BlamesInstance()
+	case plan.Deleted, plan.NodeGone:
+		return c.Maker == "" && cluster.DisruptedBy(c) == ""
+	}
+	return false
 }
 
 // isYielding reports whether a claim holds nothing for its pods now because of a zonal shift.
@@ -177,11 +192,11 @@ func (rd *reader) endCapacity(c *model.Claim, keys []cluster.SlotKey) (out []End
 func (rd *reader) causeOf(c *model.Claim, n *model.Node) plan.Reason {
 	timeouts := rd.Lifecycle.WithTimeoutsOf(rd.Pool(c.Pool), c)
 	age := rd.Now.Sub(c.Created)
+	notice, isInterrupted := cluster.ReadNotice(c)
 	switch {
 	case !c.Is(lifecycle.Initialized) && lifecycle.IsExpired(c, rd.Now):
 		return plan.Reason{Code: plan.Expired, Detail: plan.OfExpired{After: c.ExpireAfter}}
-	case rd.Interruptions[c.Name] != nil:
-		notice, _ := cluster.ReadNotice(c)
+	case isInterrupted:
 		return plan.Reason{Code: plan.InstanceGone, Detail: plan.OfSaid{Said: plan.Words(notice.Kind)}}
 	case c.ProviderID == "" && age >= timeouts.LaunchTimeout:
 		said := plan.Words(cmp.Or(rd.Snapshot.Failures[c.UID].Message, c.Conditions[lifecycle.Launched].Message))
@@ -200,7 +215,7 @@ func (rd *reader) causeOf(c *model.Claim, n *model.Node) plan.Reason {
 		return plan.Reason{Code: plan.Initializing, Detail: plan.OfInitializing{Said: plan.Words(c.Conditions[lifecycle.Initialized].Message)}}
 	case n != nil && c.Deleting.IsZero():
 		return plan.Reason{Code: plan.LandingTimeout}
-	case c.ProviderID != "" && !rd.Snapshot.InstancesAt.IsZero() && len(rd.instancesOf(c)) == 0:
+	case c.ProviderID != "" && lifecycle.IsListComplete(c, rd.Snapshot.InstancesAt, rd.Lifecycle) && len(rd.instancesOf(c)) == 0:
 		return plan.Reason{Code: plan.InstanceGone, Subject: plan.Object(c.ProviderID)}
 	}
 	return plan.Reason{Code: plan.Deleted, Subject: plan.ObjectOf("nodeclaim", c.Name)}

@@ -113,6 +113,12 @@ func (ul *Launches) beneficiaryOf(p *model.Pod) beneficiary {
 func (ul *Launches) count(at int, who beneficiary, whyNotBound plan.Reason) bool {
 	x := ul.mem.ended.list[at]
 	x.Counted = true
+	k := launchSite{who.template, x.Pool, x.Group}
+	if c, excused := ul.mem.counts.bySite[k].excuse(x, ul.Now, func() []string { return ul.openLaunches(k) }); excused {
+		ul.mem.counts.set(k, c)
+		ul.mem.ended.set(at, x)
+		return false
+	}
 	if who.pod != nil {
 		x.Cause = ul.causeFor(x, who.pod, whyNotBound)
 	}
@@ -127,13 +133,13 @@ func (ul *Launches) count(at int, who beneficiary, whyNotBound plan.Reason) bool
 	if siteFails {
 		ul.bump(launchSite{pool: x.Pool, group: x.Group}, x, who)
 	}
-	if ul.served[launchSite{who.template, x.Pool, x.Group}] {
+	if ul.served[k] {
 		if v := ul.describe(x, who); v.Micro > 0 && v.Pool != nil {
 			ul.out.Costs = append(ul.out.Costs, Cost{v.Pool.Name, v.Micro})
 		}
 		return siteFails
 	}
-	ul.bump(launchSite{who.template, x.Pool, x.Group}, x, who)
+	ul.bump(k, x, who)
 	if x.Usable {
 		ul.bump(launchSite{template: who.template}, x, who)
 	}
@@ -151,12 +157,12 @@ func (ul *Launches) hasBecomeUsable(x Ended) bool {
 
 // bump counts an unused launch of a site: with the wave that it is of, or as a new one.
 func (ul *Launches) bump(k launchSite, x Ended, who beneficiary) {
-	c, was := ul.mem.counts.bySite[k]
+	c := ul.mem.counts.bySite[k]
 	c.Launches++
 	c.Micro += CostOf(x.Micro, x.Created, x.Charged)
 	c.Claim, c.Node, c.Owner, c.Cause, c.Pool, c.Basis = x.Claim, x.Node, who.name, x.Cause, x.Pool, x.Basis
 	c.NoPod = who.pod == nil || who.pod.IsVirtual()
-	if !was || !slices.Contains(c.Wave, x.UID) {
+	if c.Times == 0 || !slices.Contains(c.Wave, x.UID) {
 		c.Times++
 		c.At = ul.Now
 		c.Until = ul.Now.Add(backOffAfter(k, c.Times, x.Stands))
@@ -202,7 +208,7 @@ func (ul *Launches) StaticAllowance(p *model.NodePool) int {
 	}
 	most := -1
 	for _, at := range ul.mem.counts.sorted() {
-		if at.template != t {
+		if _, ok := ul.mem.counts.counted(at); at.template != t || !ok {
 			continue
 		}
 		b, _, until := ul.Bars.verdict(at)

@@ -23,7 +23,7 @@ type launchSite struct{ template, pool, group string } // the pool by uid
 type Count struct {
 	Basis    string // of the pool of the last
 	Pool     string // by uid
-	Times    int    // waves
+	Times    int    // waves; 0: only others have ended launches
 	Launches int
 	At       time.Time // when the last wave was counted
 	Until    time.Time // nothing is launched until then
@@ -34,6 +34,9 @@ type Count struct {
 	NoPod    bool   `json:",omitempty"` // it was for no pod: only a launch that is of use ends it
 	Cause    plan.Reason
 	Micro    int64 // what the launches had cost when they were counted, micro-dollars
+
+	Excused     int      `json:",omitempty"` // waves of launches that others ended, and that are not counted; of sites with a template and a pool
+	ExcusedWave []string `json:",omitempty"` // uids of the claims that were open or had just ended at the last of these
 }
 
 // These are how long nothing is launched after so many waves of unused launches.
@@ -46,6 +49,8 @@ const (
 	siteLongestRest = 30 * time.Minute // as Cluster Autoscaler leaves a node group alone
 	mostCounts      = 1000
 	mostWave        = 200
+	// MostExcused is how many waves of launches that others ended are not counted for a site.
+	MostExcused = 3
 )
 
 // backOffAfter returns the back-off after the given number of waves of unused launches: how long nothing is launched at a site
@@ -66,6 +71,31 @@ func backOffAfter(k launchSite, times int, stands bool) time.Duration {
 type siteCounts struct {
 	bySite  map[launchSite]Count
 	changes int // counted
+}
+
+// counted returns the count of a site at which unused launches were counted; false: there is none.
+func (sc *siteCounts) counted(k launchSite) (Count, bool) {
+	c, ok := sc.bySite[k]
+	return c, ok && c.Times > 0
+}
+
+// excuse returns a count with a launch that others have ended, and whether the launch is one of those that are not counted. open returns the uids of
+// the launches that belong to the same wave.
+func (c Count) excuse(x Ended, now time.Time, open func() []string) (Count, bool) {
+	switch {
+	case !x.External:
+		return c, false
+	case slices.Contains(c.ExcusedWave, x.UID):
+		return c, true
+	case c.Excused == MostExcused:
+		return c, false
+	}
+	c.Excused++
+	c.ExcusedWave = open()
+	if c.Times == 0 {
+		c.At, c.Until, c.Pool, c.Basis = now, now, x.Pool, x.Basis
+	}
+	return c, true
 }
 
 // sorted returns the sites of all counts in order.

@@ -30,6 +30,9 @@ type Adversary struct {
 	MadeFor map[string][]string        // by UID of the NodeClaim: the owners for which it was launched; others may have joined
 	Ran     map[string]map[string]bool // by owner: UIDs of its pods that have run
 
+	Interrupted int // machines of the offering that InterruptsOffering is against
+
+	target     sim.Offered // that offering; zero: none yet
 	began, now time.Time
 }
 
@@ -49,6 +52,8 @@ const (
 	KeepsDriversOut    // CSI drivers never run on the nodes
 	RemovesLabels      // Dovetail's labels, from nodes in use: harmless for launches
 	RemovesAnnotations // all annotations of NodeClaims and Nodes at once, including the reservations of NodeClaims, as a policy on annotations does
+	InterruptsMachines // as the cloud does, for maintenance, before their nodes are usable
+	InterruptsOffering // as the cloud does, to use the capacity otherwise, but only those of one offering
 	EditsLabels        // in addition to the other adversities: harmless for launches
 	Adversities
 )
@@ -193,6 +198,13 @@ func (a *Adversary) actOn(c *sim.Cluster, x *model.Claim, m *sim.Machine) {
 		c.DeleteClaim(x)
 	case k == EndsMachines && !x.Is(lifecycle.Initialized):
 		c.End(m)
+	case k == InterruptsMachines && canInterrupt(x, m):
+		c.Tell(sim.Event{Kind: sim.Mishap, Object: x.Name, Text: "the adversary interrupts a machine"})
+		c.Interrupt(x, m, "ScheduledChange", true)
+	case k == InterruptsOffering && canInterrupt(x, m) && a.isTarget(m):
+		c.Tell(sim.Event{Kind: sim.Mishap, Object: x.Name, Text: "the adversary interrupts a machine of its offering"})
+		c.Interrupt(x, m, "SpotInterruption", true)
+		a.Interrupted++
 	case k == DeletesNodes && n != nil && n.Deleting.IsZero() && !c.RunsPods(n.Name):
 		c.Tell(sim.Event{Kind: sim.Mishap, Object: n.Name, Text: "the adversary deletes a node"})
 		c.DeleteNode(n)
@@ -221,6 +233,20 @@ func (a *Adversary) actOn(c *sim.Cluster, x *model.Claim, m *sim.Machine) {
 			e.Taints = slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool { return t.Key == agentTaint })
 		})
 	}
+}
+
+// canInterrupt reports whether a machine boots and has had no notice.
+func canInterrupt(x *model.Claim, m *sim.Machine) bool {
+	return x.ProviderID != "" && m.Doomed.IsZero() && !m.Gone && !x.Is(lifecycle.Initialized)
+}
+
+// isTarget reports whether a machine is of the offering of the first machine that it was asked about.
+func (a *Adversary) isTarget(m *sim.Machine) bool {
+	of := sim.Offered{Type: m.Type.Name, Zone: m.Offering.Zone, CapacityType: m.Offering.CapacityType}
+	if a.target == (sim.Offered{}) {
+		a.target = of
+	}
+	return a.target == of
 }
 
 // count takes in what has become of each machine.
