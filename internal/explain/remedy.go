@@ -54,7 +54,7 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 	case plan.Resource, plan.CameShort, plan.ShortAgain:
 		return ex.requestRemedy(c, pod, plan.DetailOf[plan.OfSize](r))
 	case plan.OutOfCapacity:
-		return append(shortageRemedies(c, pod), marketRemedies(pool)...)
+		return slices.Concat(shortageRemedies(c, pod), offeringRemedies(pool, name), marketRemedies(pool))
 	case plan.GroupMaximum:
 		full := plan.DetailOf[plan.OfGroupMaximum](r)
 		return one(string(full.Group), "maxSize", plan.Set, strconv.FormatInt(full.Most+1, 10))
@@ -218,6 +218,33 @@ func shortageRemedies(c *model.Class, pod string) (out []plan.Change) {
 			ch := plan.Change{Object: pod, Field: "spec.affinity.nodeAffinity[" + q.Key + "]", Op: plan.Remove}
 			if !slices.Contains(out, ch) {
 				out = append(out, ch)
+			}
+		}
+	}
+	return out
+}
+
+// offeringRemedies allow a pool the capacity types and zones that its requirements exclude, and in which its instance types have capacity.
+func offeringRemedies(pool *model.NodePool, name string) (out []plan.Change) {
+	if pool == nil {
+		return nil
+	}
+	for _, key := range []string{model.LabelCapacityType, model.LabelZone} {
+		have := pool.Requirements.Get(key)
+		if have == nil || pool.ImpliesLabel(key) {
+			continue
+		}
+		for _, t := range allowedTypes(pool) {
+			for i := range t.Offerings {
+				o := &t.Offerings[i]
+				value := o.CapacityType
+				if key == model.LabelZone {
+					value = o.Zone
+				}
+				c := plan.Change{Object: name, Field: "spec.template.spec.requirements[" + key + "]", Op: plan.Add, Value: value}
+				if !o.LacksCapacity() && value != model.Reserved && !have.Matches(value, true) && !slices.Contains(out, c) {
+					out = append(out, c)
+				}
 			}
 		}
 	}
