@@ -110,9 +110,32 @@ func HistoryText(w io.Writer, h *History) error {
 		t.add(r.shownAt().UTC().Format(format), r.What, r.Subject, spent(r), why)
 	}
 	t.write(&b)
+	writeDisruptedPods(&b, h)
 	fmt.Fprintf(&b, "\n%s\n", historySum(h, rows))
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// writeDisruptedPods lists the pods that each disruption of a node moved, in a history of that node. Rows of other histories have only their number.
+func writeDisruptedPods(b *bytes.Buffer, h *History) {
+	if !strings.HasPrefix(h.Subject, "node/") && !strings.HasPrefix(h.Subject, "nodeclaim/") {
+		return
+	}
+	title := "\nPods on the disrupted node\n"
+	for i := range h.Entries {
+		if e := &h.Entries[i]; e.Kind == "move" && len(e.Pods) > 0 {
+			fmt.Fprintf(b, "%s  %s  %s%s\n", title, e.At.UTC().Format("15:04:05"), strings.Join(e.Pods, ", "), with(" and ", more(e.MorePods), " more"))
+			title = ""
+		}
+	}
+}
+
+// more is a number of further things; empty: none.
+func more(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
 }
 
 // changeText is a change of a cost; "-" if there is none.

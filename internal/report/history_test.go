@@ -58,6 +58,20 @@ func TestHistoryText(t *testing.T) {
 	}
 }
 
+// The history of a node lists the pods that its disruption moves.
+func TestHistoryListsPods(t *testing.T) {
+	at := time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC)
+	h := History{Since: at.Add(-time.Hour), Until: at, Subject: "node/f", Entries: []ledger.Entry{
+		{At: at, Kind: "move", Subject: "node/f", Why: []plan.Reason{{Code: plan.Empty}}, Pods: []string{"shop/web-1", "shop/web-2"}, MorePods: 3}}}
+	var b strings.Builder
+	if err := HistoryText(&b, &h); err != nil {
+		t.Fatal(err)
+	}
+	if want := "Pods on the disrupted node\n  03:00:00  shop/web-1, shop/web-2 and 3 more\n"; !strings.Contains(b.String(), want) {
+		t.Errorf("%s\ndoes not list the pods: %s", b.String(), want)
+	}
+}
+
 // Rows of one second are in the order of their costs, whichever answer of the API server came first, and the sum begins with the first of them. The cost of
 // the cluster says nothing about one object.
 func TestHistoryOrder(t *testing.T) {
