@@ -7,7 +7,8 @@
 // no slots any more and none of the pods has been on its node, for any reason: the NodeClaim was rejected, no
 // instance was launched, the instance did not join, the node is tainted, kube-scheduler does not use it, or it was
 // deleted. Such a launch is unused when a node is needed for the same pods again. The rules do not depend on the
-// reason, so they cover unknown causes too; the most likely cause is only reported.
+// reason, so they cover unknown causes too; the most likely cause is only reported. One exception: a launch that the cloud
+// interrupted, or that somebody deleted, counts from the fourth time on.
 //
 // Unused launches are counted per pod template and per launch site: the NodePool or the node group. Launches in
 // flight when one is counted belong to the same wave. After the first wave, other NodePools and groups are tried
