@@ -167,9 +167,11 @@ func onePage(ctx context.Context, s *sandbox.Sandbox, path string, nodes int, re
 		return err
 	}
 	data.times = append(data.times, time.Since(begun))
-	painted, err := chromedp.Run(browser, chromedp.Evaluate[float64](`performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? -1`))
-	if err != nil {
-		return err
+	painted := -1.0
+	for end := time.Now().Add(5 * time.Second); painted < 0 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) { // the data may arrive before the first frame is reported
+		if painted, err = chromedp.Run(browser, chromedp.Evaluate[float64](`performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? -1`)); err != nil {
+			return err
+		}
 	}
 	if painted < 0 {
 		return errors.New("the browser reported no first paint")
