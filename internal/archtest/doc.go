@@ -74,7 +74,7 @@ casetest
 // Pure are the packages between a Snapshot and a Plan, what they ask, and what a person is shown of a cluster.
 var Pure = []string{"model", "plan", "solve", "disrupt", "lifecycle", "forecast", "headroom", "deletioncost", "cluster", "decide", "decide/shares", "decide/scaleforecast", "decide/nodegroups", "decide/limits", "decide/unused", "decide/demand", "decide/disruption", "decide/claims", "decide/landing", "decide/pods", "decide/pools", "decide/requests", "explain", "verify", "approve", "nodeoverlay", "top", "doctor", "groupstatus", "sim", "sim/adversary", "replay", "savings"}
 
-// Banned are import prefixes that pure packages may not use, each with the reason.
+// Banned maps each import prefix that pure packages must not use to the reason.
 var Banned = map[string]string{
 	"k8s.io/":      "kube translates; a decision knows no Kubernetes type",
 	"sigs.k8s.io/": "kube translates; a decision knows no Kubernetes type",
@@ -92,7 +92,8 @@ var Banned = map[string]string{
 // among them: 'dovetail replay' plays recordings on it.
 var NotLinked = []string{"cloud/simulated", "cloud/aws/awstest", "cloud/aws/awstest/shapes", "cloud/aws/awstest/wire", "cloud/externalgrpc/externalgrpctest", "cloud/cloudtest", "sim/adversary", "casetest", "testwait"}
 
-// KubernetesOnly may be imported by these packages alone.
+// KubernetesOnly maps each restricted import prefix (Kubernetes and AWS clients) to the only packages that may import
+// it.
 var KubernetesOnly = map[string][]string{
 	"k8s.io/client-go":               {"kube/client", "kube/watch", "kube/write", "kube/takeover", "kube/freeze", "kube", "cmd"},
 	"sigs.k8s.io/controller-runtime": {"cmd"},

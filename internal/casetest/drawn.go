@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// Drawn runs a package's tests with the given number of checks per property. The values that rapid draws are the same in each run;
-// in a soak test they are new, with soak checks. Flags -rapid.seed and -rapid.checks take precedence.
+// Drawn runs the tests of a package with a fixed rapid seed and the given number of checks per property. In a soak test
+// (DOVETAIL_SOAK is set), the seed is random and the number of checks is soak. The flags -rapid.seed and -rapid.checks
+// take precedence. Drawn does not return.
 func Drawn(m *testing.M, checks, soak int) {
 	flag.Parse()
 	set := map[string]string{"rapid.seed": "1", "rapid.checks": strconv.Itoa(checks)}

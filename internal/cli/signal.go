@@ -31,7 +31,8 @@ func (s stopped) Error() string {
 	return "terminated (SIGTERM)"
 }
 
-// Signals is a context that the first SIGINT or SIGTERM ends. The second one ends the process, whatever it is at.
+// Signals returns a copy of ctx that is canceled on the first SIGINT or SIGTERM. A second signal terminates the process
+// immediately.
 func Signals(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	got := make(chan os.Signal, 1)

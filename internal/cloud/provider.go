@@ -137,7 +137,7 @@ type LaunchResult struct {
 	Capacity     model.Resources
 	Allocatable  model.Resources
 	Annotations  model.Labels // annotations for the NodeClaim, by which the provider recognizes later how it was launched
-	Labels       model.Labels // single-valued labels of the offering: type, zone, capacity type, arch, os, region, provider's
+	Labels       model.Labels // labels of the offering: instance type, zone, capacity type, architecture, OS, region, and provider-specific labels
 
 	// Unavailable are allowed offerings that would have been cheaper, but had no capacity.
 	Unavailable []OfferingKey

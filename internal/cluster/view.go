@@ -64,10 +64,10 @@ func (v *View) Links() *Links { return v.links }
 // Instances returns the cloud's list as it is sorted, for the View of the next Snapshot.
 func (v *View) Instances() *Instances { return v.instances }
 
-// Pool returns a NodePool by name; nil: there is none.
+// Pool returns the NodePool with the given name, or nil if it does not exist.
 func (v *View) Pool(name string) *model.NodePool { return v.pools[name] }
 
-// Claim returns a NodeClaim by name; nil: there is none.
+// Claim returns the NodeClaim with the given name, or nil if it does not exist.
 func (v *View) Claim(name string) *model.Claim {
 	if i := v.FindClaim(name); i >= 0 {
 		return v.Snapshot.Claims[i]

@@ -3,21 +3,21 @@
 
 // Package controller is the control loop: collect changes, decide, verify, act, record.
 //
-// One goroutine, Run's, owns the State and makes the decisions. Calls run in their own goroutines (startCall) and
-// return their results to the loop as changes (Emit). record.Recorder reports decisions, callLanes limits the calls
+// One goroutine, which runs Run, owns the State and makes the decisions. Calls run in their own goroutines (startCall)
+// and return their results to the loop as changes (Emit). record.Recorder reports decisions, callLanes limits the calls
 // in flight, and passiveMode applies while another autoscaler is running. offerings, nodeClasses, instanceLister,
 // driftChecker, capacityTeacher, launcher and interruptionListener each make one kind of request to the provider.
 //
 // Invariants:
 //
-//   - A slow call delays nothing else: calls that may hang together have a lane of their own.
+//   - A slow call delays nothing else: calls that may block at the same time use a separate lane.
 //   - An action is recorded in State before its call is made, and stays in flight until the watch shows its effect.
 //   - No part of a plan that verify rejects is carried out (package approve).
 //   - Fields of Controller are used by the loop's goroutine only, except for atomics and channels.
 //
-// It accesses Kubernetes and the cloud only through Cluster and cloud.Provider. It makes no decision that decide
-// could make, and is the only package besides the clients that has wall-clock limits. Start reading at Run, then
-// runStep and beginAction.
+// It accesses Kubernetes and the cloud only through Cluster and cloud.Provider. It makes no decision that decide could
+// make, and is the only package besides the clients that has wall-clock limits. Start reading at Run, then runStep and
+// beginAction.
 package controller
 
 import (
@@ -41,9 +41,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// Controller is the loop and what it works with.
+// Controller contains the control loop and its dependencies.
 type Controller struct {
-	ReadOnly    bool // shadow mode: decide, and do nothing. The stores and the Cluster given are not kept then
+	ReadOnly    bool // shadow mode: decisions are made, but not carried out. The given stores and Cluster are not used
 	Cluster     Cluster
 	Provider    *cloud.SetAside
 	State       *state.State
@@ -52,46 +52,46 @@ type Controller struct {
 	Log         *slog.Logger
 	Config      Config
 	Policy      decide.Policy
-	Keeper      Keeper                     // nil: what is learned ends with the process
-	Histories   demandhistory.Store        // nil: histories of demand end with the process
-	Decisions   ledger.Store               // nil: past decisions end with the process
-	Savings     savingskeeper.Store        // nil: the account of savings ends with the process
-	GroupStatus GroupStatus                // nil: nobody is told of node groups as Cluster Autoscaler does it
-	Expander    Expander                   // nil: no program outside chooses among node groups
-	Past        demandhistory.PastReplicas // nil: they begin with the process, or with what is stored
-	Answers     *answer.Answers            // made by New
-	Background  []func(context.Context)    // runs beside the loop while it acts, and ends with its context when another autoscaler is live
+	Keeper      Keeper                     // store for what decide has learned; nil: kept in memory only
+	Histories   demandhistory.Store        // store for demand histories; nil: kept in memory only
+	Decisions   ledger.Store               // store for past decisions; nil: kept in memory only
+	Savings     savingskeeper.Store        // store for the account of savings; nil: kept in memory only
+	GroupStatus GroupStatus                // publishes the status of node groups in the format of Cluster Autoscaler; nil: not published
+	Expander    Expander                   // external expander, which chooses among node groups; nil: none
+	Past        demandhistory.PastReplicas // source of past replica counts; nil: demand histories begin when the process starts, or with the stored data
+	Answers     *answer.Answers            // set by New
+	Background  []func(context.Context)    // functions that run in the background while the controller is active; their context is canceled when another autoscaler is detected
 
-	keepers sync.WaitGroup // what must end before the process does: Run waits for it
+	keepers sync.WaitGroup // goroutines that Run waits for before it returns
 
-	lookAgain bool            // look again at once: something was found out while acting
-	free      time.Time       // when the next step may begin
-	base      context.Context // Run's; what is begun outside a step ends with it
+	lookAgain bool            // start the next step at once, because an action had a result that affects it
+	free      time.Time       // earliest start of the next step
+	base      context.Context // context of Run; work that is started outside a step ends with it
 	changes   chan state.Change
 	lanes     *callLanes
 	turns     *callTurns
-	// beneficiaries are the namespaces that claims were made for, by claim, of those that this process has made.
+	// beneficiaries maps each NodeClaim that this process created to the namespace for which it was created.
 	beneficiaries        map[string]string
 	sweepBeneficiariesAt int
 	leading              atomic.Bool
 	synced               atomic.Bool
-	// passive is nil while it may act; written by the loop alone.
+	// passive is nil while the loop may act. Only the loop writes it.
 	passive  atomic.Pointer[passiveMode]
-	others   []string                  // autoscalers that are live beside it, for people
-	anothers map[string]bool           // by uid: NodeClaims that were another autoscaler's when the last division ended
-	managers map[string]bool           // by name of the NodePool: it was taken over, as last told
-	division *division                 // nil: all NodePools are Dovetail's, or none
-	shadow   *shadow.Watcher           // what is decided and not done; nil: it is done
-	view     atomic.Pointer[view.View] // for whoever asks beside the loop; nil before the first step
+	others   []string                  // names of other running autoscalers, for messages
+	anothers map[string]bool           // by UID: NodeClaims of another autoscaler when the last division ended
+	managers map[string]bool           // by name of the NodePool: whether Dovetail had taken it over when this was last recorded
+	division *division                 // nil: Dovetail manages all NodePools, or none
+	shadow   *shadow.Watcher           // records the decisions that are not carried out; nil: decisions are carried out
+	view     atomic.Pointer[view.View] // results of the last step, for readers outside the loop; nil before the first step
 
 	verify        approve.VerifyFunc
 	decider       approve.StepFunc // decide.Step
-	faultyUntil   time.Time        // until then nothing is bought or moved, since deciding on it has failed
+	faultyUntil   time.Time        // no node is launched or removed before this time, because a decision failed
 	mem           decide.Memory
-	solveTook     time.Duration // the last step that solved demand
+	solveTook     time.Duration // duration of the last step that solved demand
 	batches       *batchWindows
-	keeping       bool // what was learned is being kept
-	kept          int  // of decide.Memory.LearnedChanges
+	keeping       bool // learned state is being stored
+	kept          int  // decide.Memory.LearnedChanges when the learned state was last stored
 	recorder      *record.Recorder
 	expander      *outsideExpander
 	classes       *nodeClasses
@@ -106,33 +106,35 @@ type Controller struct {
 	demand        *demandhistory.Keeper
 	savings       *savingskeeper.Keeper
 	past          *ledger.Keeper // nil: past decisions are not stored
-	readSince     time.Time      // for how long the cluster has not been read
-	acted         bool           // at least once
-	stop          func()         // ends what runs beside the loop while it acts; nil: nothing does
+	readSince     time.Time      // time since which the cluster has not been read
+	acted         bool           // whether this process has acted at least once
+	stop          func()         // stops the background functions that run while the loop acts; nil: none is running
 }
 
-// Emit hands a change to the loop. It blocks when the loop is far behind.
+// Emit passes a change to the loop. It blocks if the loop is far behind.
 func (c *Controller) Emit(ch state.Change) { c.changes <- ch }
 
-// StartActing starts acting, after all that was emitted before; until then the loop only watches.
+// StartActing allows the loop to act, after all changes emitted before. Until then, the loop only watches.
 func (c *Controller) StartActing() {
 	c.Emit(func(*state.State) { c.leading.Store(true); c.Metrics.StartMeasuringPods() })
 }
 
-// MarkSynced says that the watch has delivered everything once, all of which was emitted before; until the loop has taken it in, nothing is decided.
+// MarkSynced reports to the loop that the watch has delivered and emitted every object once. Until the loop has
+// processed this, it makes no decisions.
 func (c *Controller) MarkSynced() {
 	c.Emit(func(*state.State) { c.synced.Store(true) })
 }
 
-// IsLeading reports whether this process is to act.
+// IsLeading reports whether this process is the leader.
 func (c *Controller) IsLeading() bool { return c.leading.Load() }
 
-// IsActing reports whether this process decides and acts: it leads, has read the cluster, and no other autoscaler is live.
+// IsActing reports whether this process decides and acts: it is the leader, has read the cluster, and no other
+// autoscaler is running.
 func (c *Controller) IsActing() bool {
 	return c.leading.Load() && c.synced.Load() && c.passive.Load() == nil
 }
 
-// UnreadSince returns since when the cluster has not been read; zero: it has been.
+// UnreadSince returns the time since which the cluster has not been read, or the zero time if it has been read.
 func (c *Controller) UnreadSince() time.Time {
 	if c.synced.Load() {
 		return time.Time{}
@@ -140,14 +142,14 @@ func (c *Controller) UnreadSince() time.Time {
 	return c.readSince
 }
 
-// PodFacts returns what is known of all pods.
+// PodFacts returns the recorded facts about all pods.
 func (c *Controller) PodFacts() []*state.PodFacts { return c.State.PodFacts.List() }
 
-// Demand returns what demand workloads had.
+// Demand returns the keeper of the demand histories of workloads.
 func (c *Controller) Demand() *demandhistory.Keeper { return c.demand }
 
-// Account returns the account of what nodes cost and save.
+// Account returns the keeper of the account of costs and savings.
 func (c *Controller) Account() *savingskeeper.Keeper { return c.savings }
 
-// IsReady reports whether the loop has seen the cluster.
+// IsReady reports whether the loop has read the cluster.
 func (c *Controller) IsReady() bool { return c.synced.Load() }

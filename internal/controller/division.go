@@ -15,26 +15,31 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// division is in force while some NodePools were taken over from another autoscaler and others are that one's, or were
-// given back to it. It holds whether or not the other is live just now: an upgrade of it must not hand its pools over.
+// division applies while NodePools are divided: Dovetail has taken over some of them from another autoscaler, and the
+// other autoscaler manages the rest, or some were released to it. It applies whether or not the other autoscaler is
+// running, because upgrading that autoscaler must not transfer its NodePools to Dovetail.
 //
-// There are two kinds of others: Karpenter, and Cluster Autoscaler, whose node groups are in NodePools of a
-// NodeGroupClass. Pools of a kind of which none was taken over or given back are Dovetail's while no other
-// autoscaler is live.
+// There are two kinds of other autoscalers: Karpenter, and Cluster Autoscaler, whose node groups are in NodePools of a
+// NodeGroupClass. If no NodePool of a kind was taken over or released, Dovetail manages all NodePools of that kind
+// while no other autoscaler is running.
 //
-// What is the other's is not decided on: its pools are left out, its NodeClaims are shown as another provider's, and
-// pods that fit one of its pools are left to it, since it would launch for them too. Nodes are shown as they are, for
-// whatever has room takes pods.
+// Dovetail makes no decisions about objects of the other autoscaler:
+//
+//   - Its NodePools are left out.
+//   - Its NodeClaims are shown as those of another provider.
+//   - Pods that fit one of its NodePools are left to it, because it would launch nodes for them too.
+//
+// Nodes are shown unchanged, because pods can use their free capacity.
 type division struct {
-	theirs map[string]bool               // by uid of the pending pods that were looked at: the other launches for them
-	full   map[string]time.Time          // by uid: since when only pools of the other's could hold a pod that have reached a limit
-	claims map[*model.Claim]*model.Claim // the other's, as they are shown
+	theirs map[string]bool               // by UID of the evaluated pending pods: whether the other autoscaler launches a node for the pod
+	full   map[string]time.Time          // by UID of the pod: time since which only NodePools of the other autoscaler that have reached a limit fit it
+	claims map[*model.Claim]*model.Claim // NodeClaims of the other autoscaler, and the copies that are shown instead
 
-	groups, rest bool // of which kinds pools that were not taken over are the other's: of node groups, all others
-	alone        bool // the other is Cluster Autoscaler, it is not live, and no pool is its any more
+	groups, rest bool // whether the other autoscaler manages the NodePools that were not taken over: those of node groups; all others
+	alone        bool // the other autoscaler is Cluster Autoscaler, it is not running, and it no longer manages any NodePool
 }
 
-// isAnothers reports whether a pool is another autoscaler's.
+// isAnothers reports whether another autoscaler manages a NodePool.
 func (d *division) isAnothers(p *model.NodePool) bool {
 	switch {
 	case p.Manager != "":
@@ -47,8 +52,9 @@ func (d *division) isAnothers(p *model.NodePool) bool {
 	return d.rest
 }
 
-// setKinds takes in of which kinds pools were taken over or given back, and whether another autoscaler is live. Node classes
-// of other kinds than node groups stay shared with Karpenter when all its pools were taken over.
+// setKinds determines of which kinds NodePools were taken over or released, given whether another autoscaler is
+// running. Node classes other than NodeGroupClasses stay shared with Karpenter when all of its NodePools were taken
+// over.
 func (d *division) setKinds(pools []*model.NodePool, live bool) {
 	d.groups, d.rest = live, live
 	for _, p := range pools {
@@ -59,15 +65,16 @@ func (d *division) setKinds(pools []*model.NodePool, live bool) {
 	d.alone = !live && !d.rest && !slices.ContainsFunc(pools, d.isAnothers)
 }
 
-// sharesCluster reports whether there is something of another autoscaler's beside NodePools of Dovetail's: what is made for
-// node classes, say, or the status of node groups.
+// sharesCluster reports whether the cluster has objects of another autoscaler, for example objects created for its node
+// classes, or the status of its node groups.
 func (c *Controller) sharesCluster() bool { return c.division != nil && !c.division.alone }
 
-// fullWait is how long the limits of the other's pools must have kept a pod from getting a node there, with no node of
-// these on its way, until Dovetail launches one for it.
+// fullWait is how long a pod waits for a node if limits keep all matching NodePools of the other autoscaler from
+// launching one, and none of their nodes is being launched. After that, Dovetail launches a node for it.
 const fullWait = 30 * time.Second
 
-// anothersClass is the group of node class that a NodeClaim of the other's is shown with: no provider of ours has it.
+// anothersClass is the node class group that is shown for NodeClaims of the other autoscaler. No provider of Dovetail
+// has this group.
 const anothersClass = "another.autoscaler"
 
 // isDivided reports whether NodePools are divided between Dovetail and another autoscaler.
@@ -75,8 +82,8 @@ func isDivided(pools []*model.NodePool) bool {
 	return slices.ContainsFunc(pools, func(p *model.NodePool) bool { return p.Taken || p.Manager != "" })
 }
 
-// updateDivision takes in whether pools are divided, and whether the loop is passive for it: beside a live autoscaler
-// it acts on pools that were taken over, and is passive where there is none.
+// updateDivision updates the division and passive mode. If NodePools are divided, the loop acts on those that were
+// taken over, even if another autoscaler is running. If not, it is passive while another autoscaler is running.
 func (c *Controller) updateDivision(pools []*model.NodePool) {
 	switch divided := isDivided(pools); {
 	case divided && c.division == nil:
@@ -99,7 +106,7 @@ func (c *Controller) updateDivision(pools []*model.NodePool) {
 	c.setPassive(c.State, others)
 }
 
-// tellManagers adds to the ledger which NodePools have been taken over or released since it was called last.
+// tellManagers adds an entry to the ledger for each NodePool that was taken over or released since the last call.
 func (c *Controller) tellManagers(pools []*model.NodePool) {
 	was, is := c.managers, make(map[string]bool, len(pools))
 	for _, p := range pools {
@@ -115,8 +122,8 @@ func (c *Controller) tellManagers(pools []*model.NodePool) {
 	c.managers = is
 }
 
-// divide returns the part of a snapshot that is Dovetail's to decide on. looks has pending pods looked at that are new;
-// until they are they are left alone.
+// divide returns the part of a snapshot about which Dovetail decides. If looks is true, it determines anew which
+// pending pods are left to the other autoscaler. Pods that have not been evaluated are left out.
 func (c *Controller) divide(now time.Time, snap *model.Snapshot, looks bool) *model.Snapshot {
 	d, out := c.division, *snap
 	ours, seenThrough, hold := map[string]bool{}, map[string]bool{}, false
@@ -153,7 +160,7 @@ func (c *Controller) divide(now time.Time, snap *model.Snapshot, looks bool) *mo
 		shown[cl], out.Claims[i] = have, have
 	}
 	d.claims = shown
-	if hold { // its NodeClaims are being made anew: an instance may be without one for a moment
+	if hold { // its NodeClaims are being recreated: an instance may have none for a moment
 		out.Instances = slices.DeleteFunc(slices.Clone(snap.Instances), func(i *model.Instance) bool { return !claimed[i.ProviderID] })
 	}
 	if looks {
@@ -169,7 +176,7 @@ func (c *Controller) divide(now time.Time, snap *model.Snapshot, looks bool) *mo
 	return &out
 }
 
-// otherManager names the other autoscaler that a NodePool is of, for people.
+// otherManager returns the name of the other autoscaler that manages a NodePool, for messages.
 func otherManager(p *model.NodePool) string {
 	if p.OfGroups {
 		return "Cluster Autoscaler"
@@ -177,8 +184,8 @@ func otherManager(p *model.NodePool) string {
 	return "Karpenter"
 }
 
-// leftOut returns what of a Snapshot another autoscaler decides on: who manages its NodePools, by their names, and the pending pods that they can launch
-// nodes for.
+// leftOut returns the parts of a Snapshot that another autoscaler manages: its NodePools, each with the name of the
+// manager, and the pending pods for which they can launch nodes.
 func (d *division) leftOut(snap *model.Snapshot) (pools map[string]string, pods []*model.Pod) {
 	pools = map[string]string{}
 	for _, p := range snap.Pools {
@@ -194,9 +201,9 @@ func (d *division) leftOut(snap *model.Snapshot) (pools map[string]string, pods 
 	return pools, pods
 }
 
-// leaveFull takes back that the other launches for pods for which its pools have no more left of their limits, once that
-// has lasted. fit says of every pending pod whether a pool that is not full can hold it, coming whether a node of the
-// other's is on its way, by which the pods may still be meant.
+// leaveFull assigns pods to Dovetail if the limits of the other autoscaler's NodePools have prevented a node for them
+// for fullWait. fit contains, for each pending pod, whether a NodePool within its limits fits it. coming reports
+// whether a node of the other autoscaler is being launched, because it may be for these pods.
 func (d *division) leaveFull(now time.Time, fit map[string]bool, coming bool) {
 	next := map[string]time.Time{}
 	for uid, theirs := range d.theirs {
@@ -215,7 +222,7 @@ func (d *division) leaveFull(now time.Time, fit map[string]bool, coming bool) {
 	d.full = next
 }
 
-// withinLimits returns pools with what their NodeClaims leave of their limits.
+// withinLimits returns copies of pools whose limits are reduced by the resources of their NodeClaims.
 func withinLimits(pools []*model.NodePool, claims []*model.Claim) []*model.NodePool {
 	out, at := make([]*model.NodePool, len(pools)), map[string]int{}
 	for i, p := range pools {
@@ -228,7 +235,7 @@ func withinLimits(pools []*model.NodePool, claims []*model.Claim) []*model.NodeP
 			continue
 		}
 		p := out[i]
-		for d := range p.Limits { // the others have none
+		for d := range p.Limits { // other resources are not limited
 			p.Limits[d] -= max(cl.Capacity.At(model.Dim(d)), cl.Requests.At(model.Dim(d)))
 		}
 		if p.NodeLimit > 0 {
@@ -238,14 +245,14 @@ func withinLimits(pools []*model.NodePool, claims []*model.Claim) []*model.NodeP
 	return out
 }
 
-// isComing reports whether a NodeClaim of one of the pools has been made and is not Initialized yet.
+// isComing reports whether one of the pools has a NodeClaim that is not Initialized yet.
 func isComing(pools []*model.NodePool, claims []*model.Claim) bool {
 	return slices.ContainsFunc(claims, func(cl *model.Claim) bool {
 		return cl.Deleting.IsZero() && !cl.Is(lifecycle.Initialized) && slices.ContainsFunc(pools, func(p *model.NodePool) bool { return p.Name == cl.Pool })
 	})
 }
 
-// podsOfOthers says of every pending pod whether a pool of the other autoscaler can launch a node for it.
+// podsOfOthers returns, for each pending pod, whether a NodePool of the other autoscaler can launch a node for it.
 func (c *Controller) podsOfOthers(now time.Time, snap *model.Snapshot, pools []*model.NodePool) map[string]bool {
 	out := make(map[string]bool, len(snap.Pending))
 	for _, p := range snap.Pending {
@@ -265,12 +272,14 @@ func (c *Controller) podsOfOthers(now time.Time, snap *model.Snapshot, pools []*
 	return out
 }
 
-// SetOtherAutoscalers has the loop only say what it would do while others are live, each named for people; with none it acts (again). It may be
-// called from anywhere, and before Lead where it is to hold from the beginning.
+// SetOtherAutoscalers sets the names of other running autoscalers. While there are any, the loop is passive: it reports
+// its decisions, but does not act. If there are none, it acts again. It may be called from any goroutine. To apply from
+// the beginning, it must be called before StartActing.
 //
-// A loop that never acted touches nothing. One that acted sees the claims through that are there: what is bought becomes a node, lets its
-// pods land and loses its taints; what is being deleted is drained and ended. It makes, launches and deletes no claim, and takes back the
-// moves that have not begun to delete.
+// A passive loop that never acted changes nothing. A passive loop that has acted completes existing NodeClaims:
+// launched instances become nodes, receive their pods and lose their startup taints, and nodes that are being deleted
+// are drained and terminated. It creates, launches and deletes no NodeClaim, and cancels disruption commands that have
+// not started to delete.
 func (c *Controller) SetOtherAutoscalers(others []string) {
 	c.Emit(func(s *state.State) {
 		c.others = others

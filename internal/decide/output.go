@@ -53,7 +53,7 @@ type BufferState struct {
 	Coming int           // pods with capacity on a node that is being launched
 	Sought int           // pods that have not been placed yet
 	None   int           // pods that cannot be placed
-	Why    []plan.Reason // why the first of these cannot be placed
+	Why    []plan.Reason // reasons why the first unplaceable pod cannot be placed
 	Shared string        // namespace/name of the buffer whose capacity it shares; empty: none
 	Priced int           // pods that are left out because the capacity would exceed Buffer.MaxHourMicro
 }

@@ -116,8 +116,8 @@ func HasWorkloadPods(n *model.Node) bool {
 	return false
 }
 
-// MachineLabels returns the labels of a machine from its NodeClaim, and those missing there from its node. Labels of a Node
-// can be edited by anyone, which changes neither the machine nor its price.
+// MachineLabels returns the labels of a machine: those of its NodeClaim, and other labels of its Node. NodeClaim labels
+// take precedence, because users can edit Node labels.
 func MachineLabels(c *model.Claim, n *model.Node) model.Labels {
 	out := make(model.Labels, len(n.Labels))
 	maps.Copy(out, n.Labels)

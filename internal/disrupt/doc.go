@@ -2,7 +2,7 @@
 // Copyright 2026 The Dovetail Authors
 
 // Package disrupt determines which nodes may be removed, what blocks the removal of the others, and which nodes to
-// replace by which. It never acts and never waits: a disruption command is a value, which package decide carries out
+// replace, and their replacements. It never acts and never waits: a disruption command is a value, which package decide carries out
 // over many steps, or cancels. It reads no clock and does not modify its inputs.
 //
 // # Stages of a search
@@ -17,8 +17,8 @@
 //     (freecapacity.go, capacitytree.go, placementrules.go), otherwise on new nodes by package solve.
 //  6. judge (judge.go, replacements.go) decides whether a command is worthwhile. pricing.go computes its cost, and
 //     horizon.go its saving under the forecast.
-//  7. chooseCommand (command.go), then extendCommand (extend.go), select the best command, and add what is worth
-//     including.
+//  7. chooseCommand (command.go), then extendCommand (extend.go), select the best command, and add other
+//     worthwhile candidates.
 //  8. divide (divide.go) splits it into independent commands. boundSaving (savingbound.go) bounds what any command
 //     could have saved in addition.
 //
@@ -28,7 +28,7 @@
 //
 // Memory keeps a verdict on each evaluated candidate, so a search is cheap while little changes. A wide search starts
 // anew, and gives the same result as without Memory. Between two of them, a narrow search evaluates what changed, and
-// may miss other commands that this makes worthwhile until the next wide search.
+// may miss commands that become worthwhile because of these changes until the next wide search.
 //
 // # Invariants
 //

@@ -12,87 +12,88 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Input is all that an examination looks at. It is never written to.
+// Input contains everything that an examination reads. It is read-only.
 type Input struct {
 	Snapshot *model.Snapshot
 	Now      time.Time
 	Policy   decide.Policy
 
-	// Types are instance types with prices, by name. They price nodes of no NodePool, and where there is no NodePool
-	// that may launch nodes they are what a repacked cluster is made of.
+	// Types are instance types with prices, by name. They price nodes that belong to no NodePool. If no NodePool may
+	// launch nodes, a repacked cluster consists of these types.
 	Types []*model.InstanceType
 
-	FullQuotas []FullQuota // ResourceQuotas that leave pods nothing of a resource
+	FullQuotas []FullQuota // ResourceQuotas that are used up for a resource
 
 	Denied      []Denied     // kinds that could not be read
-	Autoscalers []Autoscaler // those that hold their lease
-	CloudQuotas []CloudQuota // quotas of the cloud's account that launches were refused for
+	Autoscalers []Autoscaler // node autoscalers that hold their Lease
+	CloudQuotas []CloudQuota // quotas of the cloud account because of which launches failed
 
-	Writes []Write // writes of Dovetail that the API server refused, or accepted after it had refused them
+	Writes []Write // writes by Dovetail that the API server rejected, or accepted after an earlier rejection
 }
 
-// Write is what an event reports of a write of Dovetail.
+// Write is a write by Dovetail, as reported by an event.
 type Write struct {
-	Subject string // of the event: node/NAME, pod/NAMESPACE/NAME …
+	Subject string // subject of the event: node/NAME, pod/NAMESPACE/NAME …
 	At      time.Time
 	plan.WriteReport
 }
 
-// Autoscaler is a node autoscaler that is live.
+// Autoscaler is a running node autoscaler.
 type Autoscaler struct {
 	Name  string `json:"name"`
-	Lease string `json:"lease"` // namespace/name of the lease that it holds
+	Lease string `json:"lease"` // namespace/name of the Lease that it holds
 }
 
-// Severity says what a finding does to a cluster. The lower comes first.
+// Severity is the impact of a finding on the cluster. Lower values are listed first.
 type Severity int
 
-// The severities.
+// Severities of findings.
 const (
-	Broken Severity = iota // something does not work: pods wait, a pool can launch nothing
-	Costly                 // something costs dollars
-	Risky                  // something may go wrong, or makes the figures uncertain
+	Broken Severity = iota // something does not work: pods are pending, or a NodePool cannot launch nodes
+	Costly                 // something causes avoidable cost
+	Risky                  // something may fail, or makes the figures uncertain
 )
 
-// Code names a kind of finding.
+// Code identifies a kind of finding.
 type Code string
 
-// Finding is one thing wrong with the cluster, or in the way of a cheaper one.
+// Finding is a problem of the cluster, or something that prevents a cheaper cluster.
 type Finding struct {
 	Code     Code     `json:"code"`
 	Severity Severity `json:"severity"`
-	Subject  string   `json:"subject"`               // what it is about: deployment/NAMESPACE/NAME, nodepool/NAME …
+	Subject  string   `json:"subject"`               // the affected object: deployment/NAMESPACE/NAME, nodepool/NAME …
 	Key      string   `json:"key,omitempty"`         // field, annotation or resource
-	Have     string   `json:"have,omitempty"`        // what that is now
-	Others   []Limit  `json:"otherLimits,omitempty"` // of LimitBlocks: only with these raised too the saving is there
-	Pods     []string `json:"pods,omitempty"`        // namespace/name of those concerned, sorted
+	Have     string   `json:"have,omitempty"`        // current value of Key
+	Others   []Limit  `json:"otherLimits,omitempty"` // of LimitBlocks: limits that must also be raised for the saving
+	Pods     []string `json:"pods,omitempty"`        // namespace/name of the affected pods, sorted
 	Nodes    []string `json:"nodes,omitempty"`
 
-	// Draining are those of Nodes that are being deleted, which this keeps from being drained for good; DrainingMicro is what they cost.
+	// Draining lists those of Nodes that are being deleted and that this finding keeps from being drained indefinitely.
+	// DrainingMicro is their cost.
 	Draining      []string `json:"nodesDraining,omitempty"`
 	DrainingMicro int64    `json:"drainingMicroUSDPerHour,omitempty"`
 
-	// HeldMicro is what Nodes cost, in micro-dollars an hour. SavingMicro is what the cluster would cost less after
-	// consolidation without this finding, all others left as they are; it is known where Priced, and 0 where something
-	// else holds the same nodes: AlsoHeld are the codes of that.
+	// HeldMicro is the cost of Nodes, in micro-dollars per hour. SavingMicro is the additional saving by consolidation
+	// if this finding were fixed and all others remained. It is known if Priced is true, and 0 if other findings hold
+	// the same nodes. AlsoHeld lists the codes of those findings.
 	HeldMicro   int64  `json:"heldMicroUSDPerHour,omitempty"`
 	SavingMicro int64  `json:"savingMicroUSDPerHour,omitempty"`
 	Priced      bool   `json:"priced,omitempty"`
 	AlsoHeld    []Code `json:"alsoHeldBy,omitempty"`
 
-	// Changes are the edits that end it, all of them needed; none: it has no remedy that is an edit of an object.
+	// Changes are the edits that fix the problem. All of them are needed. If empty, no edit of an object fixes it.
 	Changes []plan.Change `json:"changes,omitempty"`
-	Reason  plan.Reason   `json:"reason,omitzero"` // of a pod that fits nowhere
+	Reason  plan.Reason   `json:"reason,omitzero"` // reason why a pod fits nowhere
 }
 
-// Limit is a limit next to the one that a finding is about.
+// Limit is a limit that must be raised in addition to the limit of a finding.
 type Limit struct {
 	Subject string `json:"subject"`
 	Key     string `json:"key"`
-	Have    string `json:"have"` // what it leaves
+	Have    string `json:"have"` // what the limit leaves
 }
 
-// hold is one thing that keeps nodes as they are.
+// hold is an obstacle that keeps nodes from being changed.
 type hold struct {
 	code      Code
 	subject   string
@@ -100,10 +101,10 @@ type hold struct {
 	pods      map[string]bool
 	nodes     map[*model.Node]bool
 	changes   []plan.Change
-	edit      func(*model.Snapshot) // what ends it is no node that may go alone, but this; nil: it is
+	edit      func(*model.Snapshot) // edit that ends the hold; nil: allowing the removal of its nodes ends it
 }
 
-// templateChange is a change of a pod's field, made in the template that it comes from.
+// templateChange returns the change of a pod's field, made in the pod template of its workload.
 func templateChange(p *model.Pod, field string, op plan.Op, value string) []plan.Change {
 	object := workloadOf(p)
 	if !strings.HasPrefix(object, "pod/") {
@@ -121,80 +122,81 @@ func firstOf(list ...string) string {
 	return ""
 }
 
-// Compared is today's cluster beside a repacked one. Prices are in micro-dollars an hour, and of nodes whose price is
-// known.
+// Compared compares the current cluster with a repacked one. Prices are in micro-dollars per hour, and include only
+// nodes with a known price.
 type Compared struct {
 	Nodes    int `json:"nodes"`
 	Unpriced int `json:"nodesWithoutPrice"`
-	Pods     int `json:"pods"` // that a scheduler placed, or is to place
+	Pods     int `json:"pods"` // number of pods that are scheduled, or waiting to be scheduled
 	Pending  int `json:"podsPending"`
 
 	NowMicro          int64 `json:"nowMicroUSDPerHour"`
-	ConsolidatedMicro int64 `json:"consolidatedMicroUSDPerHour"` // with all that holds nodes left as it is
-	RepackedMicro     int64 `json:"repackedMicroUSDPerHour"`     // when every pod may be rescheduled
+	ConsolidatedMicro int64 `json:"consolidatedMicroUSDPerHour"` // after consolidation, with all obstacles left in place
+	RepackedMicro     int64 `json:"repackedMicroUSDPerHour"`     // if every pod may be rescheduled
 	LeastMicro        int64 `json:"leastMicroUSDPerHour"`        // lower bound: no packing of the same pods costs less
 
-	// PendingMicro is what nodes for pods that are pending now cost; it is in the three figures after NowMicro, which
-	// are then compared with the sum of both.
+	// PendingMicro is the cost of nodes for the currently pending pods. The three figures after NowMicro include it.
+	// They are compared with the sum of NowMicro and PendingMicro.
 	PendingMicro int64 `json:"pendingMicroUSDPerHour,omitempty"`
 
-	// SetAside are the pending pods, by namespace/name, for which no node can be launched as things stand. No figure has
-	// what nodes for them would cost: packed with the others they would only take capacity from pods that run.
+	// SetAside lists the pending pods, as namespace/name, for which no node can be launched at present. No figure
+	// includes nodes for them: if they were packed with the others, they would only take capacity from running pods.
 	SetAside []string `json:"podsSetAside,omitempty"`
 
-	// Assumed says that there is no NodePool to launch from, so that one is assumed: see Input.Types.
+	// Assumed reports that a NodePool is assumed, because none may launch nodes. See Input.Types.
 	Assumed bool `json:"assumedPool,omitempty"`
 
-	// Blocked are the limits that leave too little for replacements, as findings: a replacement is launched before the node that it replaces goes. Only what is
-	// possible within them is in the figures.
+	// Blocked are the limits that leave too little for replacements, as findings. A replacement is launched before its
+	// node is removed. The figures include only what is possible within these limits.
 	Blocked []Finding `json:"blockedByLimits,omitempty"`
 
-	// Paused are the NodePools whose disruption budgets allow no consolidation now, but do later. The figures are for then.
+	// Paused are the NodePools whose disruption budgets allow no consolidation now, but will later. The figures apply
+	// to that later time.
 	Paused []Pause `json:"paused,omitempty"`
 
-	Moves         Moves `json:"moves"`       // to what ConsolidatedMicro costs
-	RepackedMoves Moves `json:"repackMoves"` // to what RepackedMicro costs
+	Moves         Moves `json:"moves"`       // changes that reach ConsolidatedMicro
+	RepackedMoves Moves `json:"repackMoves"` // changes that reach RepackedMicro
 }
 
-// CloudQuota is a quota of the cloud's account for which a launch was refused, as the autoscaler's event says.
+// CloudQuota is a quota of the cloud account because of which a launch failed, as reported by an event of the
+// autoscaler.
 type CloudQuota struct {
-	Name    string    // as the cloud calls it
-	Size    string    // empty: not said
-	Subject string    // of the last event: nodeclaim/NAME …
-	At      time.Time // of the last event
+	Name    string    // name used by the cloud
+	Size    string    // empty: unknown
+	Subject string    // subject of the last event: nodeclaim/NAME …
+	At      time.Time // time of the last event
 }
 
-// Denied is a kind of objects that could not be read, and so was taken as having none.
+// Denied is a kind of objects that could not be read. It is treated as if there were none.
 type Denied struct {
-	Resource string `json:"resource"` // plural, as in a rule of a ClusterRole
+	Resource string `json:"resource"` // plural, as in a ClusterRole rule
 	Group    string `json:"group"`    // API group; empty: core
 	Why      string `json:"why"`
 }
 
-// FullQuota is a resource of which a ResourceQuota leaves nothing. Pods that ask for more are refused before they are
-// there, so that nothing says how many they would be.
+// FullQuota is a resource of which a ResourceQuota leaves nothing. Pods that request more are rejected when they are
+// created, so their number is unknown.
 type FullQuota struct {
 	Namespace, Name, Resource string
 	Used, Hard                string // quantities
-	Twice                     string // of Hard
+	Twice                     string // twice the value of Hard
 }
 
 // Pause is a disruption budget that allows no consolidation for some time.
 type Pause struct {
 	Subject string    `json:"subject"` // nodepool/NAME
-	Field   string    `json:"field"`   // of the budget
+	Field   string    `json:"field"`   // field of the budget
 	Until   time.Time `json:"until"`   // when the budgets of the NodePool allow consolidation again
 }
 
-// Moves is how one set of nodes becomes another.
+// Moves are the node changes from one set of nodes to another.
 type Moves struct {
 	Removed  int       `json:"nodesRemoved"`
-	Launched []Machine `json:"launched"` // dearest in sum first
+	Launched []Machine `json:"launched"` // highest total price first
 	Pods     int       `json:"podsRescheduled"`
 }
 
-// workloadOf names what makes a pod again, and has the template that its spec comes from; the pod itself where nothing
-// does.
+// workloadOf returns the workload that recreates a pod and has its pod template, or the pod itself if it has none.
 func workloadOf(p *model.Pod) string {
 	if w, ok := p.Workload(); ok {
 		return w.String()
@@ -202,5 +204,5 @@ func workloadOf(p *model.Pod) string {
 	return "pod/" + p.Key()
 }
 
-// Machine is so many nodes of one offering.
+// Machine is a number of nodes of one offering.
 type Machine = plan.Machine

@@ -19,25 +19,25 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Codes of what holds nodes: consolidation may not remove or replace them.
+// Codes of findings that keep consolidation from removing or replacing nodes.
 const (
 	PodDoNotDisrupt  Code = "PodDoNotDisrupt"
 	SafeToEvict      Code = "SafeToEvict"
 	NoController     Code = "NoController"
-	PDBNeverAllows   Code = "PDBNeverAllows" // Have: what it is set to
-	PDBUnhealthy     Code = "PDBUnhealthy"   // it allows none while pods are not ready
-	SeveralPDBs      Code = "SeveralPDBs"    // the eviction API refuses pods that several PodDisruptionBudgets select
+	PDBNeverAllows   Code = "PDBNeverAllows" // Have: its current value
+	PDBUnhealthy     Code = "PDBUnhealthy"   // it allows no eviction while pods are not ready
+	SeveralPDBs      Code = "SeveralPDBs"    // the eviction API rejects evictions of pods that several PodDisruptionBudgets select
 	NodeDoNotDisrupt Code = "NodeDoNotDisrupt"
 	BudgetZero       Code = "BudgetZero"
-	BudgetUnreadable Code = "BudgetUnreadable" // its schedule is no cron expression, so it allows nothing
+	BudgetUnreadable Code = "BudgetUnreadable" // its schedule is not a valid cron expression, so it allows no disruption
 	ConsolidationOff Code = "ConsolidationOff"
 	ConsolidateNever Code = "ConsolidateNever"
 	StaticPool       Code = "StaticPool"
-	NodeWithoutPool  Code = "NodeWithoutPool" // there are NodePools, and none of them has the node
-	PinnedToNode     Code = "PinnedToNode"    // the pod selects a node by its name
+	NodeWithoutPool  Code = "NodeWithoutPool" // the cluster has NodePools, but the node belongs to none of them
+	PinnedToNode     Code = "PinnedToNode"    // the pod selects a node by name
 )
 
-// holder collects holds, one a code, subject and key.
+// holder collects holds: one for each combination of code, subject and key.
 type holder struct {
 	x  *exam
 	at map[string]*hold
@@ -61,8 +61,8 @@ func (h *holder) add(n *model.Node, code Code, subject, key, have, pod string) *
 	return one
 }
 
-// collectHolds finds what keeps each node: one that stays from being consolidated, one that is being deleted from being drained. A
-// node without a price is only counted where its pods are held by what holds a node that has one.
+// collectHolds finds the obstacles of each node: to its consolidation, or to its drain if it is being deleted. A node
+// without a price counts only if the same hold also affects a node with a price.
 func (x *exam) collectHolds() {
 	h := &holder{x: x, at: map[string]*hold{}}
 	guard := disrupt.NewEligibility(x.structuralPDBs(), x.Now)
@@ -91,7 +91,7 @@ func (x *exam) collectHolds() {
 	})
 }
 
-// addStaying adds what keeps a node that has a price, and that nobody has deleted, from being consolidated.
+// addStaying adds the obstacles to the consolidation of a node that has a price and is not being deleted.
 func (h *holder) addStaying(n *model.Node, price int64, guard *disrupt.Eligibility) {
 	x := h.x
 	pool := x.poolOf(n)
@@ -132,8 +132,9 @@ func (h *holder) addStaying(n *model.Node, price int64, guard *disrupt.Eligibili
 	}
 }
 
-// addDrain adds what keeps a node that is being deleted, or is about to be, from ever being drained: pods that may not be evicted, where neither a
-// terminationGracePeriod nor the end of an interrupted instance nor time ends that. Pods that are not healthy may become so, and hold no drain for good.
+// addDrain adds the obstacles that permanently prevent the drain of a node that is being deleted or about to be
+// deleted: pods that must not be evicted, unless a terminationGracePeriod, the end of an interrupted instance, or time
+// ends that. Pods that are not healthy are not a permanent obstacle, because they may become healthy.
 func (h *holder) addDrain(n *model.Node, guard *disrupt.Eligibility) {
 	if c := h.x.claims[n.Name]; c != nil {
 		_, forced := lifecycle.Deadline(c)
@@ -157,7 +158,7 @@ func (h *holder) addDrain(n *model.Node, guard *disrupt.Eligibility) {
 	})
 }
 
-// addPods adds those of the reasons that keep the pods of a node from being evicted which count.
+// addPods adds the reasons that prevent the eviction of the pods of a node, if counts returns true for them.
 func (h *holder) addPods(n *model.Node, cause plan.Code, guard *disrupt.Eligibility, counts func(plan.Reason) bool) {
 	pool := h.x.poolOf(n)
 	if pool == nil {
@@ -172,7 +173,7 @@ func (h *holder) addPods(n *model.Node, cause plan.Code, guard *disrupt.Eligibil
 	}
 }
 
-// pdbNamed is the PodDisruptionBudget of a namespace/name; nil: there is none.
+// pdbNamed returns the PodDisruptionBudget with the given namespace/name, or nil if it does not exist.
 func (x *exam) pdbNamed(key string) *model.PDB {
 	i := slices.IndexFunc(x.Snapshot.PDBs, func(b *model.PDB) bool { return b.Key() == key })
 	if i < 0 {
@@ -181,7 +182,7 @@ func (x *exam) pdbNamed(key string) *model.PDB {
 	return x.Snapshot.PDBs[i]
 }
 
-// selectsNode reports whether the pods of a class may go to named nodes alone.
+// selectsNode reports whether the pods of a class can run only on nodes selected by name.
 func selectsNode(c *model.Class) bool {
 	if len(c.Terms) == 0 {
 		return false
@@ -195,7 +196,7 @@ func selectsNode(c *model.Class) bool {
 	return true
 }
 
-// freeOfNode takes off a class what selects nodes by their names.
+// freeOfNode removes the selection of nodes by name from a class.
 func freeOfNode(c *model.Class) {
 	terms := make([]model.NodeTerm, 0, len(c.Terms))
 	for _, t := range c.Terms {
@@ -206,11 +207,11 @@ func freeOfNode(c *model.Class) {
 		terms = append(terms, t)
 	}
 	if c.Terms = terms; slices.ContainsFunc(terms, func(t model.NodeTerm) bool { return len(t.Requirements) == 0 }) {
-		c.Terms = nil // that term accepts every node
+		c.Terms = nil // this term accepts every node
 	}
 }
 
-// addReason takes over what disruption has against a node going, other than what time alone ends.
+// addReason adds a hold for a reason that prevents the disruption of a node, unless time alone ends it.
 func (h *holder) addReason(n *model.Node, pool *model.NodePool, r plan.Reason) {
 	pod := h.x.podOf(n, string(r.Subject))
 	switch r.Code {
@@ -261,15 +262,16 @@ func (h *holder) addReason(n *model.Node, pool *model.NodePool, r plan.Reason) {
 				{Object: "nodepool/" + pool.Name, Field: consolidateAfter, Op: plan.Set, Value: "1m"}}
 		}
 	case plan.Static:
-		one := h.add(n, StaticPool, "nodepool/"+pool.Name, "spec.replicas", strconv.FormatInt(pool.Replicas, 10), "") // findHolds knows how many nodes may go
-		if h.x.assumed {                                                                                              // nothing is launched for pods of its nodes
+		one := h.add(n, StaticPool, "nodepool/"+pool.Name, "spec.replicas", strconv.FormatInt(pool.Replicas, 10), "") // findHolds determines how many nodes may be removed
+		if h.x.assumed {                                                                                              // no node is launched for pods of its nodes
 			one.edit = func(s *model.Snapshot) { s.Pools = closed(s.Pools) }
 		}
 	}
 }
 
-// removeAnnotation is the change that takes an annotation off a pod. It is in the template that the pod comes from if that has the annotation, else on the
-// pod itself, where somebody has added it. Where the template is not known, it has the annotation if all pods of the workload have it.
+// removeAnnotation returns the change that removes an annotation from a pod. The change is made in the pod template of
+// the workload if the template has the annotation, or else on the pod itself. If the template is unknown, it is assumed
+// to have the annotation if all pods of the workload have it.
 func (x *exam) removeAnnotation(p *model.Pod, key string) plan.Change {
 	t, known := x.Snapshot.Templates[p.Owner.UID]
 	_, has := t.Annotations[key]
@@ -284,13 +286,13 @@ func (x *exam) removeAnnotation(p *model.Pod, key string) plan.Change {
 	return templateChange(p, annotation(key), plan.Remove, "")[0]
 }
 
-// Fields of a NodePool that keep nodes.
+// Fields of a NodePool that prevent the removal of nodes.
 const (
 	consolidationPolicy = "spec.disruption.consolidationPolicy"
 	consolidateAfter    = "spec.disruption.consolidateAfter"
 )
 
-// podOf is the pod of a node that a reason is about; nil: it is about no pod.
+// podOf returns the pod of a node to which the subject of a reason refers, or nil if it refers to no pod.
 func (x *exam) podOf(n *model.Node, subject string) *model.Pod {
 	key, ok := strings.CutPrefix(subject, "pod/")
 	if !ok {
@@ -305,7 +307,7 @@ func (x *exam) podOf(n *model.Node, subject string) *model.Pod {
 
 func annotation(key string) string { return "metadata.annotations[" + key + "]" }
 
-// addPDB adds a PodDisruptionBudget that allows no eviction.
+// addPDB adds a hold for a PodDisruptionBudget that allows no eviction.
 func (h *holder) addPDB(n *model.Node, r plan.Reason, pod *model.Pod) {
 	name := plan.DetailOf[plan.OfPDB](r).Name
 	b := h.x.pdbNamed(name)
@@ -324,8 +326,8 @@ func (h *holder) addPDB(n *model.Node, r plan.Reason, pod *model.Pod) {
 	h.add(n, PDBUnhealthy, object, "status.currentHealthy", strconv.Itoa(int(b.Healthy))+" of "+strconv.Itoa(int(b.Desired))+" needed", pod.Key())
 }
 
-// neverAllows returns the field and its value by which a PodDisruptionBudget allows no eviction though all its pods are
-// healthy; empty: it allows some.
+// neverAllows returns the field, and its value, because of which a PodDisruptionBudget allows no eviction even if all
+// of its pods are healthy. field is empty if it allows some.
 func (x *exam) neverAllows(b *model.PDB) (field, value string) {
 	selects := int64(0)
 	for _, w := range x.list {
@@ -339,7 +341,7 @@ func (x *exam) neverAllows(b *model.PDB) (field, value string) {
 	switch amount, percent, ok := parseShare(b.MaxUnavailable); {
 	case ok && amount == 0:
 		return "spec.maxUnavailable", b.MaxUnavailable
-	case ok && percent: // rounded up: any share but 0 allows one
+	case ok && percent: // rounded up: every percentage except 0 allows one
 		return "", ""
 	}
 	switch amount, percent, ok := parseShare(b.MinAvailable); {
@@ -349,15 +351,15 @@ func (x *exam) neverAllows(b *model.PDB) (field, value string) {
 	return "", ""
 }
 
-// parseShare reads a number or a percentage; ok is false for anything else.
+// parseShare parses a number or a percentage. ok is false for other text.
 func parseShare(s string) (amount int64, percent, ok bool) {
 	digits, percent := strings.CutSuffix(s, "%")
 	n, err := strconv.ParseInt(digits, 10, 64)
 	return n, percent, err == nil && n >= 0
 }
 
-// structuralPDBs are the PodDisruptionBudgets as they are when nothing is being disrupted: one that allows none because
-// of how it is set, or because pods are not healthy, allows none; every other allows one.
+// structuralPDBs returns the PodDisruptionBudgets in the state in which nothing is being disrupted. A budget that
+// allows no disruption because of its settings, or because pods are not healthy, allows none. All others allow one.
 func (x *exam) structuralPDBs() []*model.PDB {
 	out := make([]*model.PDB, len(x.Snapshot.PDBs))
 	for i, b := range x.Snapshot.PDBs {
@@ -372,7 +374,8 @@ func (x *exam) structuralPDBs() []*model.PDB {
 	return out
 }
 
-// collectBudgets adds the pools whose disruption budgets never let a node go for consolidation, and notes those whose budgets do so only later.
+// collectBudgets adds a hold for each pool whose disruption budgets never allow consolidation, and records the pools
+// whose budgets allow it only later.
 func (x *exam) collectBudgets(h *holder) {
 	of := map[string][]*model.Node{}
 	for _, n := range x.Snapshot.Nodes {
@@ -399,15 +402,16 @@ func (x *exam) collectBudgets(h *holder) {
 	}
 }
 
-// shut are disruption budgets of a pool that never let a node go for consolidation.
+// shut are disruption budgets of a pool that never allow consolidation.
 type shut struct {
 	code         Code
 	fields, have string
 	changes      []plan.Change
 }
 
-// shutBudgets returns the budgets of a pool that never let a node go: those that would not if they were alone; if there is none, as with windows that
-// follow each other without a gap, all that allow none while they are active.
+// shutBudgets returns the budgets of a pool because of which it never allows consolidation: those that would never
+// allow it if they were the only budget. If there are none, for example if windows follow each other without a gap, it
+// returns all budgets that allow no disruption while they are active.
 func shutBudgets(p *model.NodePool, count disrupt.NodeCount, now time.Time) (out []shut) {
 	alone := func(b model.Budget) *model.NodePool { return &model.NodePool{Name: p.Name, Budgets: []model.Budget{b}} }
 	never := func(b model.Budget) bool {
@@ -447,10 +451,10 @@ func shutBudgets(p *model.NodePool, count disrupt.NodeCount, now time.Time) (out
 	return out
 }
 
-// mostWhatIfs is how many holds are priced by a what-if each, those that hold the dearest nodes first.
+// mostWhatIfs is the maximum number of holds that are priced by a what-if, highest cost of held nodes first.
 const mostWhatIfs = 16
 
-// findHolds turns holds into findings and prices them.
+// findHolds converts holds to findings and prices them.
 func (x *exam) findHolds() []Finding {
 	out := make([]Finding, 0, len(x.holds))
 	order := make([]int, 0, len(x.holds))
@@ -461,7 +465,7 @@ func (x *exam) findHolds() []Finding {
 		for n := range h.nodes {
 			f.Nodes = append(f.Nodes, n.Name)
 			f.HeldMicro += x.prices[n]
-			if !x.deletedAt(n).IsZero() { // somebody has decided that it goes, and it can't
+			if !x.deletedAt(n).IsZero() { // its deletion was requested, but cannot complete
 				f.Severity = Broken
 				f.Draining = append(f.Draining, n.Name)
 				f.DrainingMicro += x.prices[n]
@@ -493,23 +497,24 @@ func (x *exam) findHolds() []Finding {
 			return slices.ContainsFunc(x.heldBy[n], func(o *hold) bool { return o != h })
 		}, h.edit, x.whatIfPolicy())
 		out[i].SavingMicro, out[i].Priced = max(0, x.baseline-free.micro), true
-		if out[i].SavingMicro == 0 && free.ideal.micro < min(x.ideal, free.micro) && len(free.short) > 0 { // nothing but the limit is in the way then
+		if out[i].SavingMicro == 0 && free.ideal.micro < min(x.ideal, free.micro) && len(free.short) > 0 { // only the limit prevents the saving then
 			out[i].AlsoHeld = []Code{LimitBlocks}
 		} else if out[i].SavingMicro == 0 && out[i].Severity == Costly {
-			out[i].Severity = Risky // nothing better could be done with its nodes now
+			out[i].Severity = Risky // there is no cheaper alternative for its nodes now
 		}
 		switch {
 		case h.code != StaticPool || out[i].SavingMicro == 0:
 		case x.hasOthers(strings.TrimPrefix(h.subject, "nodepool/"), free.gone):
-			out[i].SavingMicro, out[i].Priced = 0, false // which nodes a lower number removes is not up to who sets it
-		default: // the API server refuses to remove the field
+			out[i].SavingMicro, out[i].Priced = 0, false // users cannot choose which nodes a lower number removes
+		default: // the API server rejects the removal of the field
 			out[i].Changes = []plan.Change{{Object: h.subject, Field: h.key, Op: plan.Set, Value: "0"}}
 		}
 	}
 	return out
 }
 
-// hasOthers reports whether a NodePool has nodes, or NodeClaims that have none yet, that are not being deleted and are not among these.
+// hasOthers reports whether a NodePool has other nodes than the given ones, or NodeClaims without a node, that are not
+// being deleted.
 func (x *exam) hasOthers(pool string, nodes []*model.Node) bool {
 	return slices.ContainsFunc(x.Snapshot.Nodes, func(n *model.Node) bool {
 		p := x.poolOf(n)

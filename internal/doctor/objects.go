@@ -15,22 +15,22 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Codes of what is wrong with single objects, and of what is not known.
+// Codes of findings about single objects, and about missing information.
 const (
 	NodeNotReady   Code = "NodeNotReady"
 	NodeCordoned   Code = "NodeCordoned"
-	NodeEmpty      Code = "NodeEmpty"      // nothing holds it, and it runs no pod but those of DaemonSets and static ones; Have: which of them
-	ClaimStuck     Code = "ClaimStuck"     // a NodeClaim has had no node for long; Have: its last condition
-	DeletionStuck  Code = "DeletionStuck"  // a node has been draining for long; Pods: those that may not be evicted
-	NoRequests     Code = "NoRequests"     // Key: which resource the pods request none of
+	NodeEmpty      Code = "NodeEmpty"      // it can be removed, and runs only DaemonSet and static pods; Have: which of them
+	ClaimStuck     Code = "ClaimStuck"     // a NodeClaim has had no node for a long time; Have: its last condition
+	DeletionStuck  Code = "DeletionStuck"  // a node has been draining for a long time; Pods: the pods that must not be evicted
+	NoRequests     Code = "NoRequests"     // Key: the resource that the pods do not request
 	SingleReplica  Code = "SingleReplica"  // rescheduling its only pod interrupts the workload
-	PriceUnknown   Code = "PriceUnknown"   // nodes whose instance type has no price; Have: the type
-	TwoAutoscalers Code = "TwoAutoscalers" // several autoscalers are live
+	PriceUnknown   Code = "PriceUnknown"   // nodes whose instance type has no price; Have: the instance type
+	TwoAutoscalers Code = "TwoAutoscalers" // several autoscalers are running
 	MissingRights  Code = "MissingRights"  // a kind could not be read
-	WriteDenied    Code = "WriteDenied"    // the API server refuses what Dovetail writes; Key: how many objects, Have: what is refused, and why
+	WriteDenied    Code = "WriteDenied"    // the API server rejects writes by Dovetail; Key: number of objects, Have: the rejected write and the reason
 )
 
-// How long a state may last before it is a finding.
+// Durations after which a state is a finding.
 const (
 	bootLimit  = 15 * time.Minute
 	drainLimit = 30 * time.Minute
@@ -39,7 +39,7 @@ const (
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
-// findNodes finds nodes that are paid for and take no pods.
+// findNodes finds nodes that are paid for but cannot run pods.
 func (x *exam) findNodes() (out []Finding) {
 	for _, n := range x.Snapshot.Nodes {
 		if x.isLeaving(n) {
@@ -50,7 +50,7 @@ func (x *exam) findNodes() (out []Finding) {
 		case !n.Ready && x.Now.Sub(n.ReadySince) > bootLimit && x.Now.Sub(n.Created) > bootLimit:
 			f.Code, f.Key, f.Have = NodeNotReady, "status.conditions[Ready]", firstOf(n.Conditions["Ready"].Message, n.Conditions["Ready"].Reason, "not True")
 			f.Changes = []plan.Change{x.removal(n)}
-		case isCordoned(n) && !(x.isIdle(n) && !x.isWanted(n)): // else it is found as an empty node
+		case isCordoned(n) && !(x.isIdle(n) && !x.isWanted(n)): // otherwise it is found as an empty node
 			f.Code, f.Severity, f.Key, f.Have = NodeCordoned, Costly, "spec.unschedulable", "true"
 			f.Changes = []plan.Change{{Object: f.Subject, Field: "spec.unschedulable", Op: plan.Set, Value: "false"}}
 			if n.HasTaint(outOfService) {
@@ -65,14 +65,14 @@ func (x *exam) findNodes() (out []Finding) {
 	return out
 }
 
-// isLeaving reports whether an autoscaler removes a node already.
+// isLeaving reports whether an autoscaler is already removing a node.
 func (x *exam) isLeaving(n *model.Node) bool {
 	return !x.deletedAt(n).IsZero() || slices.ContainsFunc(n.Taints, func(t model.Taint) bool {
 		return t.Key == model.TaintDisrupted || t.Key == "ToBeDeletedByClusterAutoscaler"
 	})
 }
 
-// removal removes a node by what stands for it: its NodeClaim where it has one.
+// removal returns the change that removes a node: the deletion of its NodeClaim, or of the Node if it has none.
 func (x *exam) removal(n *model.Node) plan.Change {
 	if c := x.claims[n.Name]; c != nil {
 		return plan.Change{Object: "nodeclaim/" + c.Name, Op: plan.Remove}
@@ -80,7 +80,7 @@ func (x *exam) removal(n *model.Node) plan.Change {
 	return plan.Change{Object: "node/" + n.Name, Op: plan.Remove}
 }
 
-// findEmptyNodes finds nodes without pods that nothing holds.
+// findEmptyNodes finds nodes without workload pods that can be removed.
 func (x *exam) findEmptyNodes() (out []Finding) {
 	for _, n := range x.Snapshot.Nodes {
 		price := x.prices[n]
@@ -93,14 +93,14 @@ func (x *exam) findEmptyNodes() (out []Finding) {
 	return out
 }
 
-// isIdle reports whether a node is paid for, has had no workload pods for a while, and nothing keeps it.
+// isIdle reports whether a node is paid for, has had no workload pods for a while, and has no obstacle to its removal.
 func (x *exam) isIdle(n *model.Node) bool {
 	_, known := x.prices[n]
 	quiet := x.Now.Sub(n.Created) > emptyLimit && x.Now.Sub(n.LastPodEvent) > emptyLimit
 	return known && quiet && !x.isLeaving(n) && len(x.heldBy[n]) == 0 && !disrupt.HasWorkloadPods(n)
 }
 
-// Taints that people remove when a node is to take pods again.
+// Taints that users remove before a node runs pods again.
 const (
 	unschedulable = "node.kubernetes.io/unschedulable"
 	outOfService  = "node.kubernetes.io/out-of-service"
@@ -108,7 +108,8 @@ const (
 
 func isCordoned(n *model.Node) bool { return n.HasTaint(unschedulable) }
 
-// isWanted reports whether a node has capacity for a pending pod, which tolerates its taints other than those that people remove.
+// isWanted reports whether a node has capacity for a pending pod that tolerates its taints, except those that users
+// remove.
 func (x *exam) isWanted(n *model.Node) bool {
 	taints := slices.DeleteFunc(slices.Clone(n.Taints), func(t model.Taint) bool { return t.Key == unschedulable || t.Key == outOfService })
 	return slices.ContainsFunc(x.Snapshot.Pending, func(p *model.Pod) bool {
@@ -116,7 +117,8 @@ func (x *exam) isWanted(n *model.Node) bool {
 	})
 }
 
-// ownPods returns which pods run on a node without workload pods: "DaemonSet", "static", both with "and", or nothing.
+// ownPods returns the kinds of pods on a node without workload pods: "DaemonSet", "static", both joined with "and", or
+// an empty string.
 func ownPods(n *model.Node) string {
 	daemons, static := false, false
 	for _, p := range n.Pods {
@@ -135,7 +137,7 @@ func ownPods(n *model.Node) string {
 	return ""
 }
 
-// findClaims finds NodeClaims that have waited long for their node.
+// findClaims finds NodeClaims that have waited a long time for their node.
 func (x *exam) findClaims() (out []Finding) {
 	for _, c := range x.Snapshot.Claims {
 		if c.NodeName != "" || x.hasNode[c.Name] || !c.Deleting.IsZero() || x.Now.Sub(c.Created) <= bootLimit {
@@ -153,8 +155,8 @@ func (x *exam) findClaims() (out []Finding) {
 	return out
 }
 
-// findStuckDeletions finds nodes that were to be removed long ago, and the pods that keep them. Where something keeps them for good
-// that is a finding of its own.
+// findStuckDeletions finds nodes whose deletion started a long time ago, and the pods that delay it. A permanent
+// obstacle is a separate finding.
 func (x *exam) findStuckDeletions() (out []Finding) {
 	guard := disrupt.NewEligibility(x.Snapshot.PDBs, x.Now)
 	for _, n := range x.Snapshot.Nodes {
@@ -178,7 +180,7 @@ func (x *exam) findStuckDeletions() (out []Finding) {
 	return out
 }
 
-// requested are the resources that every workload is to request.
+// requested maps the names of the resources that every workload should request to their dimensions.
 var requested = map[string]model.Dim{"cpu": model.CPU, "memory": model.Memory}
 
 // current returns the pods of a workload that a rollout in progress does not remove.
@@ -186,7 +188,7 @@ func (x *exam) current(w *workload) []*model.Pod {
 	return slices.DeleteFunc(slices.Clone(w.pods), x.Snapshot.IsSuperseded)
 }
 
-// findNoRequests finds workloads that request no CPU or no memory: nothing can be planned for them.
+// findNoRequests finds workloads that request no CPU or no memory. Their use of nodes cannot be planned.
 func (x *exam) findNoRequests() (out []Finding) {
 	for _, w := range x.list {
 		pods := x.current(w)
@@ -216,7 +218,7 @@ func (x *exam) findNoRequests() (out []Finding) {
 	return out
 }
 
-// findSingleReplicas finds workloads of one pod, jobs left out.
+// findSingleReplicas finds workloads with one pod, except Jobs.
 func (x *exam) findSingleReplicas() (out []Finding) {
 	for _, w := range x.list {
 		kind, _, _ := strings.Cut(w.subject, "/")
@@ -233,8 +235,9 @@ func (x *exam) findSingleReplicas() (out []Finding) {
 	return out
 }
 
-// soleClaim returns the namespace/name of a claim that all pods of a workload share and that no pod on a second node could use next to this pod; empty: it
-// has none. Claims that are made for each pod, from a template of a StatefulSet or for an ephemeral volume, are not shared.
+// soleClaim returns the namespace/name of a PersistentVolumeClaim that all pods of a workload share and that a pod on
+// another node could not use at the same time, or an empty string if there is none. Claims that are created for each
+// pod, from a template of a StatefulSet or for an ephemeral volume, are not shared.
 func soleClaim(p *model.Pod, kind string) string {
 	for i := range p.Class.Volumes {
 		v := &p.Class.Volumes[i]
@@ -247,7 +250,7 @@ func soleClaim(p *model.Pod, kind string) string {
 	return ""
 }
 
-// findUnpriced finds the instance types of nodes that have no price, where nodes are such as a cloud sells.
+// findUnpriced finds instance types without a price, if the nodes are of types that a cloud sells.
 func (x *exam) findUnpriced() (out []Finding) {
 	nodes := map[string][]string{}
 	for _, n := range x.Snapshot.Nodes {
@@ -268,8 +271,8 @@ func (x *exam) findUnpriced() (out []Finding) {
 	return out
 }
 
-// findAutoscalers finds that several autoscalers are live. Which of them should go people must say: the first by name
-// is taken to stay, Dovetail before others.
+// findAutoscalers finds whether several autoscalers are running. Users must decide which of them to remove. The finding
+// assumes that Dovetail stays, or else the first by name.
 func (x *exam) findAutoscalers() (out []Finding) {
 	list := slices.Clone(x.Autoscalers)
 	slices.SortStableFunc(list, func(a, b Autoscaler) int {
@@ -303,11 +306,13 @@ func (x *exam) findDenied() (out []Finding) {
 	return out
 }
 
-// deniedRecent is how long a refused write counts: one that is refused for good is repeated once in ten minutes at least.
+// deniedRecent is how long a rejected write counts. A write that is always rejected is repeated at least every ten
+// minutes.
 const deniedRecent = 15 * time.Minute
 
-// findDeniedWrites finds what the API server refuses Dovetail to write, by admission or for a missing right, and has not let through since: one finding
-// for all objects of a kind of which the same is said. What was last said of a write to an object counts.
+// findDeniedWrites finds writes by Dovetail that the API server rejects, because of admission or a missing permission,
+// and has not accepted since. It returns one finding for all objects of a kind with the same message. The last message
+// about a write to an object counts.
 func (x *exam) findDeniedWrites() (out []Finding) {
 	type write struct{ subject, what string }
 	accepted, last := map[write]time.Time{}, map[write]Write{}
@@ -321,7 +326,7 @@ func (x *exam) findDeniedWrites() (out []Finding) {
 	type cause struct{ kind, said string }
 	type objects struct {
 		subjects []string
-		others   int // that are meant by the event of one
+		others   int // other objects to which the event of one object refers
 	}
 	by := map[cause]objects{}
 	for key, w := range last {
@@ -351,7 +356,7 @@ func (x *exam) findDeniedWrites() (out []Finding) {
 	return out
 }
 
-// limitNamed is the limit of a name; nil: there is none.
+// limitNamed returns the limit with the given name, or nil if it does not exist.
 func (x *exam) limitNamed(name string) *model.CapacityLimit {
 	i := slices.IndexFunc(x.Snapshot.Limits, func(l *model.CapacityLimit) bool { return l.Name == name })
 	if i < 0 {
@@ -360,7 +365,8 @@ func (x *exam) limitNamed(name string) *model.CapacityLimit {
 	return x.Snapshot.Limits[i]
 }
 
-// raiseQuota sets a CapacityQuota to what its nodes have when all pending pods get one.
+// raiseQuota returns the change that sets a CapacityQuota to the resource amount of its nodes if all pending pods get a
+// node.
 func (x *exam) raiseQuota(l *model.CapacityLimit) []plan.Change {
 	decided := func(by *model.CapacityLimit) decide.Output {
 		s := *x.Snapshot

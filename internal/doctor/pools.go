@@ -16,27 +16,27 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Codes of what is wrong with NodePools and what they may launch.
+// Codes of findings about NodePools and the nodes that they may launch.
 const (
-	Unplaceable      Code = "Unplaceable"      // pods wait, and no NodePool can launch a node for them; Reason: why
-	LimitReached     Code = "LimitReached"     // pods wait for a NodePool or a CapacityQuota whose limit is reached
-	LimitNear        Code = "LimitNear"        // a NodePool or a CapacityQuota has nine tenths of its limit or more
-	GroupFull        Code = "GroupFull"        // a node group is at its maximum, and no pod waits for it
-	GroupAtMaximum   Code = "GroupAtMaximum"   // pods wait for a node group that is at its maximum
-	PoolBuysNothing  Code = "PoolBuysNothing"  // no instance type meets the requirements of the NodePool; Key: the label that leaves none
-	PoolNotReady     Code = "PoolNotReady"     // Have: why
-	UnusedLaunches   Code = "UnusedLaunches"   // no pod came to nodes that a NodePool launched for it; Key: the code of the cause, Have: how many, what they cost and the cause
-	DriftBackOff     Code = "DriftBackOff"     // nodes of a NodePool drift soon after they are launched, so that they are replaced ever later; Have: how often, and what ends it
-	OverlappingPools Code = "OverlappingPools" // two NodePools of equal weight may launch the same nodes for the same pods; Have: the other
+	Unplaceable      Code = "Unplaceable"      // pods are pending, and no NodePool can launch a node for them; Reason: the reason
+	LimitReached     Code = "LimitReached"     // pods are pending because the limit of a NodePool or CapacityQuota is reached
+	LimitNear        Code = "LimitNear"        // a NodePool or CapacityQuota uses at least 90 % of its limit
+	GroupFull        Code = "GroupFull"        // a node group is at its maximum size, and no pod is pending because of that
+	GroupAtMaximum   Code = "GroupAtMaximum"   // pods are pending because a node group is at its maximum size
+	PoolBuysNothing  Code = "PoolBuysNothing"  // no instance type meets the requirements of the NodePool; Key: the label that excludes all of them
+	PoolNotReady     Code = "PoolNotReady"     // the NodePool is not ready; Have: the reason
+	UnusedLaunches   Code = "UnusedLaunches"   // no pod used nodes that a NodePool launched for it; Key: the code of the cause, Have: number of nodes, their cost and the cause
+	DriftBackOff     Code = "DriftBackOff"     // nodes of a NodePool drift soon after launch, so they are replaced at increasing intervals; Have: how often, and what ends the back-off
+	OverlappingPools Code = "OverlappingPools" // two NodePools of equal weight may launch the same nodes for the same pods; Have: the other NodePool
 	SpotNeverAllowed Code = "SpotNeverAllowed"
-	FewTypes         Code = "FewTypes"   // a NodePool may launch few instance types; Have: how many
-	OnePerNode       Code = "OnePerNode" // pods of a workload refuse each other's node
+	FewTypes         Code = "FewTypes"   // a NodePool may launch few instance types; Have: their number
+	OnePerNode       Code = "OnePerNode" // pods of a workload have anti-affinity to each other on the same node
 )
 
-// mostAsked is how many workloads that wait are asked about one by one.
+// mostAsked is the maximum number of pending workloads that are explained individually.
 const mostAsked = 8
 
-// findUnusedLaunches finds NodePools whose nodes no pod came to, as their status says.
+// findUnusedLaunches finds NodePools whose nodes were not used by any pod, according to their status.
 func (x *exam) findUnusedLaunches() (out []Finding) {
 	for _, p := range x.Snapshot.Pools {
 		if c := p.Conditions[unused.ConditionType]; c.True() {
@@ -46,7 +46,7 @@ func (x *exam) findUnusedLaunches() (out []Finding) {
 	return out
 }
 
-// findDriftBackOffs finds NodePools whose nodes drift again and again, as their status says.
+// findDriftBackOffs finds NodePools whose nodes drift repeatedly, according to their status.
 func (x *exam) findDriftBackOffs() (out []Finding) {
 	for _, p := range x.Snapshot.Pools {
 		if c := p.Conditions[decide.ConditionDriftBackOff]; c.True() {
@@ -56,7 +56,7 @@ func (x *exam) findDriftBackOffs() (out []Finding) {
 	return out
 }
 
-// findUnplaceable finds workloads whose pods no node can take.
+// findUnplaceable finds workloads whose pods fit on no node.
 func (x *exam) findUnplaceable() (out []Finding) {
 	if x.assumed {
 		return x.findPodsWithoutPools()
@@ -95,7 +95,7 @@ func (x *exam) findUnplaceable() (out []Finding) {
 			case f.Code == LimitReached:
 				x.waitedFor[f.Subject+" "+f.Key] = true
 				f.Changes = x.raiseLimit(r.Pool, string(plan.DetailOf[plan.OfLimit](r).Resource))
-			case f.Code == Unplaceable && r.Code != plan.PlanRefused && len(out) < mostAsked: // no change of theirs mends a bug of ours
+			case f.Code == Unplaceable && r.Code != plan.PlanRefused && len(out) < mostAsked: // no change by users fixes a bug of Dovetail
 				f.Changes, f.Reason = x.nearestWay(p.Pod, r)
 			}
 			out = append(out, f)
@@ -105,8 +105,9 @@ func (x *exam) findUnplaceable() (out []Finding) {
 	return out
 }
 
-// findPodsWithoutPools finds workloads whose pods wait while there is no NodePool at all. What an autoscaler without NodePools may launch is not known, so
-// nothing is found unless all that are live need NodePools, or no autoscaler and no node is known: manifests from files, or a cluster that is being built.
+// findPodsWithoutPools finds workloads with pending pods if the cluster has no NodePool. It is unknown what an
+// autoscaler without NodePools may launch. Therefore, nothing is found unless all running autoscalers need NodePools,
+// or no autoscaler and no node is known (manifests from files, or a cluster that is being created).
 func (x *exam) findPodsWithoutPools() (out []Finding) {
 	if len(x.Snapshot.Pools) > 0 || slices.ContainsFunc(x.Denied, func(d Denied) bool { return d.Resource == "nodepools" }) {
 		return nil // there are some, or may be
@@ -131,7 +132,8 @@ func (x *exam) findPodsWithoutPools() (out []Finding) {
 	return out
 }
 
-// nearestWay is the changes after which a pending pod finds a node, and the reason that they end; none and the reason given: none are known.
+// nearestWay returns the changes after which a pending pod gets a node, and the reason that they remove. If no changes
+// are known, it returns none and r.
 func (x *exam) nearestWay(p *model.Pod, r plan.Reason) ([]plan.Change, plan.Reason) {
 	a, err := explain.Why(x.Snapshot, decide.Memory{}, x.Now, x.Policy, "pod/"+p.Key())
 	if err != nil {
@@ -150,7 +152,8 @@ func (x *exam) nearestWay(p *model.Pod, r plan.Reason) ([]plan.Change, plan.Reas
 	return nil, r
 }
 
-// raiseLimit sets the limit of a pool to what its nodes have of the resource when all pending pods get one.
+// raiseLimit returns the change that sets the limit of a pool to the resource amount of its nodes if all pending pods
+// get a node.
 func (x *exam) raiseLimit(pool, resource string) []plan.Change {
 	dim := model.Dim(slices.Index(x.Snapshot.ResourceNames, resource)) // -1: the number of nodes
 	limited := func(limit int64) *model.Snapshot {
@@ -188,7 +191,7 @@ func (x *exam) raiseLimit(pool, resource string) []plan.Change {
 			need += have(n.Type.Capacity)
 		}
 	}
-	for range 4 { // where nodes are limited, decide may choose others, which need more
+	for range 4 { // if the number of nodes is limited, decide may choose other nodes, which need more
 		d := decide.WhatIf(limited(need), x.Now, x.Policy)
 		if !slices.ContainsFunc(d.Pods, func(p plan.PodDecision) bool {
 			return p.Outcome == plan.Refused && p.Reasons[0].Code == plan.Limit && p.Reasons[0].Pool == pool && plan.DetailOf[plan.OfLimit](p.Reasons[0]).Resource == plan.ResourceName(resource)
@@ -200,7 +203,7 @@ func (x *exam) raiseLimit(pool, resource string) []plan.Change {
 	return []plan.Change{{Object: "nodepool/" + pool, Field: "spec.limits." + resource, Op: plan.Set, Value: amount(dim, need)}}
 }
 
-// amount writes how much of a resource there is; of a negative one, how many.
+// amount formats an amount of a resource, or a number if d is negative.
 func amount(d model.Dim, v int64) string {
 	if d < 0 {
 		return itoa(v)
@@ -208,7 +211,8 @@ func amount(d model.Dim, v int64) string {
 	return model.FormatAmount(d, v)
 }
 
-// launchable counts the instance types that a pool may launch now when requirements of the given keys are dropped.
+// launchable returns the number of instance types that a pool may launch now if requirements with the given keys are
+// dropped.
 func launchable(p *model.NodePool, dropped func(key string) bool) int {
 	own := *p
 	own.Requirements = slices.DeleteFunc(slices.Clone(p.Requirements), func(r model.Requirement) bool { return dropped(r.Key) })
@@ -225,7 +229,7 @@ func launchable(p *model.NodePool, dropped func(key string) bool) int {
 
 func noKey(string) bool { return false }
 
-// findPools finds NodePools that are not ready, or can launch nothing.
+// findPools finds NodePools that are not ready, or cannot launch any node.
 func (x *exam) findPools() (out []Finding) {
 	for _, p := range x.Snapshot.Pools {
 		object := "nodepool/" + p.Name
@@ -258,7 +262,7 @@ func (x *exam) findPools() (out []Finding) {
 
 func requirementField(key string) string { return "spec.template.spec.requirements[" + key + "]" }
 
-// findOverlaps finds NodePools of equal weight between which nothing decides.
+// findOverlaps finds NodePools of equal weight that may launch the same nodes for the same pods.
 func (x *exam) findOverlaps() (out []Finding) {
 	if x.assumed {
 		return nil
@@ -275,7 +279,7 @@ func (x *exam) findOverlaps() (out []Finding) {
 	return out
 }
 
-// heavier is a weight that no pool has, above all of them where that is possible.
+// heavier returns a weight that no pool has, higher than all of them if possible.
 func heavier(pools []*model.NodePool) string {
 	taken := map[int32]bool{}
 	most := int32(0)
@@ -297,7 +301,7 @@ func sameTaints(a, b *model.NodePool) bool {
 		!slices.ContainsFunc(b.Taints, func(t model.Taint) bool { return !has(a.Taints, t) })
 }
 
-// sameLabels says that pools give their nodes no label by which pods could choose between them.
+// sameLabels reports whether two pools set the same labels on their nodes, so that pods cannot choose between them.
 func sameLabels(a, b *model.NodePool) bool {
 	for k, v := range a.Labels {
 		if k != model.LabelNodePool && b.Labels[k] != v {
@@ -321,7 +325,8 @@ func sameOffers(a, b *model.NodePool) bool {
 	return false
 }
 
-// findLimits finds NodePools that have nearly reached a limit; those for which pods or replacements wait are found elsewhere.
+// findLimits finds NodePools that have nearly reached a limit. If pods or replacements wait for the limit, another
+// check finds it.
 func (x *exam) findLimits() (out []Finding) {
 	used, count := map[string]model.Resources{}, map[string]int64{}
 	for _, n := range x.Snapshot.Nodes {
@@ -349,8 +354,8 @@ func (x *exam) findLimits() (out []Finding) {
 	return out
 }
 
-// findFullGroups finds node groups at their maximum: the next pod for them waits. Those that pods wait for already are
-// found elsewhere.
+// findFullGroups finds node groups at their maximum size: the next pod for them would be pending. If pods are already
+// pending, another check finds them.
 func (x *exam) findFullGroups() (out []Finding) {
 	full := map[string]int64{}
 	for _, p := range x.pools {
@@ -373,16 +378,17 @@ func (x *exam) findFullGroups() (out []Finding) {
 	return out
 }
 
-// worthwhile reports whether a what-if saves a share of the cluster's cost that is more than noise of the solver: 1 %.
+// worthwhile reports whether the saving of a what-if is at least 1 % of the cluster's cost, and so exceeds the noise of
+// the solver.
 func (x *exam) worthwhile(saving int64) bool { return saving*100 >= x.compared.NowMicro && saving > 0 }
 
-// whatIf is what the cluster would cost less after consolidation when its snapshot were edited so.
+// whatIf returns how much less the cluster would cost after consolidation if its snapshot were changed by edit.
 func (x *exam) whatIf(edit func(*model.Snapshot)) int64 {
 	p := x.reach(func(n *model.Node) bool { return len(x.heldBy[n]) > 0 }, edit, x.whatIfPolicy())
 	return max(0, x.baseline-p.micro)
 }
 
-// editPools puts copies of pools that edit has changed into the snapshot.
+// editPools returns a function that replaces the pools of a snapshot by copies changed by edit.
 func editPools(edit func(*model.NodePool)) func(*model.Snapshot) {
 	return func(s *model.Snapshot) {
 		pools := make([]*model.NodePool, len(s.Pools))
@@ -395,13 +401,13 @@ func editPools(edit func(*model.NodePool)) func(*model.Snapshot) {
 	}
 }
 
-// replaceRequirement returns requirements with that of r's key replaced by r.
+// replaceRequirement returns requirements in which r replaces the requirement with the same key.
 func replaceRequirement(rs model.Requirements, r model.Requirement) model.Requirements {
 	rest := slices.DeleteFunc(slices.Clone(rs), func(q model.Requirement) bool { return q.Key == r.Key })
 	return model.NewRequirements(append(rest, r)...)
 }
 
-// findSpot finds that no NodePool may launch spot nodes, where they would be cheaper.
+// findSpot finds whether no NodePool may launch spot nodes although they would be cheaper.
 func (x *exam) findSpot() []Finding {
 	if x.assumed {
 		return nil
@@ -426,10 +432,10 @@ func (x *exam) findSpot() []Finding {
 	return []Finding{{Code: SpotNeverAllowed, Severity: Costly, Subject: subject, Key: requirementField(model.LabelCapacityType), SavingMicro: saving, Priced: true, Changes: changes}}
 }
 
-// fewTypes is how few instance types a pool may launch for it to be looked at.
+// fewTypes is the maximum number of launchable instance types with which findFewTypes examines a pool.
 const fewTypes = 5
 
-// findFewTypes finds NodePools that may launch only few instance types, where others would be cheaper.
+// findFewTypes finds NodePools that may launch only few instance types although others would be cheaper.
 func (x *exam) findFewTypes() (out []Finding) {
 	if x.assumed {
 		return nil
@@ -461,7 +467,8 @@ func (x *exam) findFewTypes() (out []Finding) {
 	return out
 }
 
-// findOnePerNode finds workloads whose pods refuse each other's node, where that costs.
+// findOnePerNode finds workloads whose pods have anti-affinity to each other on the same node, if that increases the
+// cost.
 func (x *exam) findOnePerNode() (out []Finding) {
 	const most = 4
 	var list []*workload
@@ -490,14 +497,14 @@ func (x *exam) findOnePerNode() (out []Finding) {
 	return out
 }
 
-// refusesItself reports whether a pod of the class keeps others of it off its node.
+// refusesItself reports whether a pod of the class keeps other pods of the class off its node.
 func refusesItself(c *model.Class) bool {
 	return slices.ContainsFunc(c.AntiAffinity, func(t model.PodTerm) bool {
 		return t.TopologyKey == model.LabelHostname && t.Selector.Pods != nil && t.Selector.Pods.Matches(c.Labels)
 	})
 }
 
-// editPods puts copies of the pending pods of a workload into the snapshot, of classes that edit has changed.
+// editPods replaces the pending pods of a workload in the snapshot by copies whose classes are changed by edit.
 func editPods(s *model.Snapshot, subject string, edit func(*model.Class)) {
 	made := map[*model.Class]*model.Class{}
 	pending := slices.Clone(s.Pending)

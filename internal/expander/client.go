@@ -25,7 +25,7 @@ const (
 	mostAnswer = 128 << 20 // bytes of an answer, as many as Cluster Autoscaler takes
 )
 
-// Client is a client of one server.
+// Client is a gRPC client of an external expander.
 type Client struct{ conn *grpc.ClientConn }
 
 // Connect returns a client of the server at an address, HOST:PORT. The server's certificate must be signed by one of the

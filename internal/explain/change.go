@@ -16,8 +16,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Apply is the cluster as it would be with a change made. What is not changed is shared with the Snapshot given, which
-// stays as it is.
+// Apply returns the cluster as it would be after a change. It does not modify s. The result shares unchanged objects
+// with s.
 func Apply(s *model.Snapshot, ch plan.Change) (*model.Snapshot, error) {
 	out := *s
 	kind, name, _ := strings.Cut(ch.Object, "/")
@@ -87,7 +87,7 @@ func Apply(s *model.Snapshot, ch plan.Change) (*model.Snapshot, error) {
 	return &out, nil
 }
 
-// bracketKey reads FIELD[KEY].
+// bracketKey parses FIELD[KEY].
 func bracketKey(field, name string) (string, bool) {
 	rest, ok := strings.CutPrefix(field, name+"[")
 	if !ok {
@@ -108,7 +108,7 @@ func withLabelChange(l model.Labels, key string, ch plan.Change) model.Labels {
 	return out
 }
 
-// applyGroup changes what a pool says of one of its node groups.
+// applyGroup changes the settings of a node group in a pool.
 func applyGroup(p *model.NodePool, name string, ch plan.Change) error {
 	if ch.Field == "maxSize" {
 		n, err := strconv.ParseInt(ch.Value, 10, 64)
@@ -210,14 +210,15 @@ func applyPool(p *model.NodePool, names []string, ch plan.Change) error {
 	return errField
 }
 
-// changeHash gives a NodePool the hash of another template: a text that no template's hash is. Requirements are not part of what is hashed.
+// changeHash changes the template hash of a NodePool to a text that is not the hash of any template. The hash does not
+// include requirements.
 func changeHash(p *model.NodePool, ch plan.Change) {
 	if p.Hash != "" {
 		p.Hash += " " + ch.Field + " " + string(ch.Op) + " " + ch.Value
 	}
 }
 
-// applyRequirement changes one requirement of a NodePool: its minValues, or which values it allows.
+// applyRequirement changes one requirement of a NodePool: its minValues, or the allowed values.
 func applyRequirement(p *model.NodePool, key, sub string, ch plan.Change) error {
 	p.Requirements = slices.Clone(p.Requirements)
 	i := slices.IndexFunc(p.Requirements, func(q model.Requirement) bool { return q.Key == key })
@@ -248,7 +249,7 @@ func applyRequirement(p *model.NodePool, key, sub string, ch plan.Change) error 
 	return nil
 }
 
-// applyNode changes an annotation of a node, or takes off a taint.
+// applyNode changes an annotation of a node, or removes a taint.
 func applyNode(n *model.Node, ch plan.Change) error {
 	if key, ok := bracketKey(ch.Field, "metadata.annotations"); ok {
 		n.Annotations = withLabelChange(n.Annotations, key, ch)
@@ -261,7 +262,7 @@ func applyNode(n *model.Node, ch plan.Change) error {
 	return errField
 }
 
-// applyPDB changes a PodDisruptionBudget, and works out anew how many disruptions it allows.
+// applyPDB changes a PodDisruptionBudget, and recomputes the number of allowed disruptions.
 func applyPDB(b *model.PDB, ch plan.Change) error {
 	if ch.Field == "spec.unhealthyPodEvictionPolicy" {
 		b.AlwaysAllowUnready = ch.Value == "AlwaysAllow"
@@ -283,7 +284,7 @@ func applyPDB(b *model.PDB, ch plan.Change) error {
 	return nil
 }
 
-// applyOffering changes the market: TYPE/ZONE/CAPACITYTYPE.
+// applyOffering changes the price of an offering, or makes it available. name is TYPE/ZONE/CAPACITYTYPE.
 func applyOffering(s *model.Snapshot, name string, ch plan.Change) error {
 	part := strings.Split(name, "/")
 	if len(part) != 3 {
@@ -333,16 +334,17 @@ func applyOffering(s *model.Snapshot, name string, ch plan.Change) error {
 	return nil
 }
 
-// templateField is before the field of a pod in the template of its workload.
+// templateField is the prefix of a pod's field in the template of its workload.
 const templateField = "spec.template."
 
-// templateOf is the workload in whose template a field of a pod is changed; false: it is changed on the pod itself.
+// templateOf returns the workload in whose template a field of a pod is changed. ok is false if the field is changed on
+// the pod itself.
 func templateOf(p *model.Pod, field string) (w model.Workload, ok bool) {
 	w, ok = p.Workload()
 	return w, ok && slices.Contains(withTemplate, w.Kind) && strings.HasPrefix(field, "spec.") && field != "spec.schedulingGates"
 }
 
-// applyTemplate changes the template of a workload, and so all of its pods.
+// applyTemplate changes the template of a workload, and thus all of its pods.
 func applyTemplate(s *model.Snapshot, ch plan.Change) error {
 	field, ok := strings.CutPrefix(ch.Field, templateField)
 	if !ok {
@@ -381,7 +383,7 @@ func applyTemplate(s *model.Snapshot, ch plan.Change) error {
 	return nil
 }
 
-// changeClass changes a class, which is then told from every other.
+// changeClass changes a class, and its key, so that it differs from all other classes.
 func changeClass(c *model.Class, names []string, ch plan.Change) error {
 	err := applyClass(c, names, ch)
 	c.Key += "\n" + ch.Field + " " + string(ch.Op) + " " + ch.Value
@@ -389,7 +391,7 @@ func changeClass(c *model.Class, names []string, ch plan.Change) error {
 	return err
 }
 
-// changeBound changes pods that have a node, of those that are meant.
+// changeBound changes the bound pods for which is returns true.
 func changeBound(s *model.Snapshot, is func(*model.Pod) bool, change func(*model.Pod) error) error {
 	s.Nodes = slices.Clone(s.Nodes)
 	for i, n := range s.Nodes {
@@ -410,7 +412,7 @@ func changeBound(s *model.Snapshot, is func(*model.Pod) bool, change func(*model
 	return nil
 }
 
-// findPod returns the pod of a namespace/name; nil: there is none.
+// findPod returns the pod with the given namespace/name, or nil if it does not exist.
 func findPod(s *model.Snapshot, key string) *model.Pod {
 	for _, p := range s.Pending {
 		if p.Key() == key {
@@ -427,7 +429,7 @@ func findPod(s *model.Snapshot, key string) *model.Pod {
 	return nil
 }
 
-// applyPod changes a pod. What is of its template changes in all that wait with it.
+// applyPod changes a pod. A change of a template field applies to all pending pods of the same template.
 func applyPod(s *model.Snapshot, key string, ch plan.Change) error {
 	annotation, own := bracketKey(ch.Field, "metadata.annotations")
 	was := findPod(s, key)
@@ -534,19 +536,20 @@ func applyClass(c *model.Class, names []string, ch plan.Change) error {
 		c.Volumes = slices.Clone(c.Volumes)
 		for i := range c.Volumes {
 			if c.Volumes[i].Claim == claim {
-				c.Volumes[i].Problem = model.VolumeProblem{} // of the claim of another name
+				c.Volumes[i].Problem = model.VolumeProblem{} // the problem was that of another claim
 			}
 		}
 		return nil
 	}
-	if what, ok := bracketKey(ch.Field, "spec"); ok { // what can't be honoured at all
+	if what, ok := bracketKey(ch.Field, "spec"); ok { // fields that are not supported at all
 		c.Unsolved = slices.DeleteFunc(slices.Clone(c.Unsolved), func(u string) bool { return u == what })
 		return nil
 	}
 	return errField
 }
 
-// applySpread changes the topology spread constraints over a key: no longer required, or of other minDomains.
+// applySpread changes the topology spread constraints with the given topology key: they are no longer required, or
+// minDomains is lowered.
 func applySpread(c *model.Class, key, field, value string) error {
 	n, err := 0, error(nil)
 	if field == "minDomains" {
@@ -565,11 +568,11 @@ func applySpread(c *model.Class, key, field, value string) error {
 	return err
 }
 
-// dropTerm takes something out of every alternative; where one asks for nothing any more the pod may go anywhere.
+// dropTerm removes a part of each alternative term. If an alternative then requires nothing, the pod may run anywhere.
 func dropTerm(c *model.Class, drop func(*model.NodeTerm)) {
 	c.Terms = slices.Clone(c.Terms)
 	for i := range c.Terms {
-		c.Terms[i].Standing = nil // it names what the change takes out by another name
+		c.Terms[i].Standing = nil // it contains what the change removes, under another name
 		drop(&c.Terms[i])
 		if len(c.Terms[i].Requirements) == 0 && c.Terms[i].Names == nil {
 			c.Terms = nil
@@ -578,8 +581,8 @@ func dropTerm(c *model.Class, drop func(*model.NodeTerm)) {
 	}
 }
 
-// withTemplate are the kinds whose pods come from a template.
+// withTemplate lists the kinds whose pods are created from a template.
 var withTemplate = []string{"Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "Job"}
 
-// groupLabelTag is the key of the tag by which an Auto Scaling group says which labels its nodes have.
+// groupLabelTag is the prefix of the tags of an Auto Scaling group that specify the labels of its nodes.
 const groupLabelTag = "k8s.io/cluster-autoscaler/node-template/label/"

@@ -14,7 +14,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// explainClaim answers for a NodeClaim, by name: as for its node where it has one; false: there is none.
+// explainClaim explains a NodeClaim by name. If it has a node, it explains the node. It returns false if the NodeClaim
+// does not exist.
 func (ex *explanation) explainClaim(a *plan.Answer, name string) bool {
 	c := ex.Claim(name)
 	if c == nil {
@@ -43,7 +44,8 @@ func (ex *explanation) explainClaim(a *plan.Answer, name string) bool {
 	return true
 }
 
-// addStage adds to an answer at which step a claim is, and what that waits for. A claim whose initialization is over is at none.
+// addStage adds the current lifecycle step of a NodeClaim to an answer, and what the step waits for. If the NodeClaim
+// is initialized, it has no step.
 func (ex *explanation) addStage(a *plan.Answer, c *model.Claim) {
 	if of, since := lifecycle.Stage(c); of != plan.Initializing || !c.Is(lifecycle.Initialized) {
 		a.Step = &plan.Step{Of: of, Since: since}
@@ -51,7 +53,7 @@ func (ex *explanation) addStage(a *plan.Answer, c *model.Claim) {
 	a.Findings = append(a.Findings, ex.holdsOf(c)...)
 }
 
-// holdsOf returns what a claim's next step waits for, as lifecycle finds it, and the calls for it that keep failing.
+// holdsOf returns what the next step of a NodeClaim waits for, as determined by lifecycle, and its failing calls.
 func (ex *explanation) holdsOf(c *model.Claim) (out []plan.Finding) {
 	in, ours := ex.LifecycleInput(c)
 	if !ours || c.Provisional {
@@ -61,14 +63,14 @@ func (ex *explanation) holdsOf(c *model.Claim) (out []plan.Finding) {
 	next := lifecycle.Next(in)
 	for _, h := range next.Holds {
 		if h.Why.Code == plan.AwaitsPods && ex.AwaitedPods(c) == 0 {
-			continue // kept for the pods of a command that may be taken back, which are not its own yet
+			continue // reserved for the pods of a command that may still be canceled
 		}
 		out = append(out, plan.Finding{Of: h.Of, Reason: h.Why, Change: holdRemedy(h.Why), Until: h.Until})
 	}
 	left := ex.EvictionsAllowed()
 	for _, action := range next.Actions {
 		if r, failed := ex.callFailure(action); failed {
-			if e, is := action.(plan.Evict); !is || !ex.isKeptByBudget(c, e.UID) { // that is said by itself
+			if e, is := action.(plan.Evict); !is || !ex.isKeptByBudget(c, e.UID) { // it is reported separately
 				out = append(out, plan.Finding{Of: stageOf(c, action), Reason: r})
 			}
 			continue
@@ -84,7 +86,7 @@ func (ex *explanation) holdsOf(c *model.Claim) (out []plan.Finding) {
 	return out
 }
 
-// stageOf returns the step of a claim that an action is part of.
+// stageOf returns the lifecycle step of a NodeClaim to which an action belongs.
 func stageOf(c *model.Claim, a plan.Action) plan.Code {
 	switch a.(type) {
 	case plan.Terminate, plan.DeleteNode:
@@ -96,7 +98,7 @@ func stageOf(c *model.Claim, a plan.Action) plan.Code {
 	return stage
 }
 
-// holdRemedy is the edit that ends a hold; nil where a controller would have to act, or nobody knows.
+// holdRemedy returns the edit that ends a hold, or nil if a controller must act, or no edit is known.
 func holdRemedy(r plan.Reason) *plan.Change {
 	switch r.Code {
 	case plan.StartupTaints:
@@ -107,7 +109,8 @@ func holdRemedy(r plan.Reason) *plan.Change {
 	return nil
 }
 
-// isKeptByBudget reports whether PodDisruptionBudgets are seen to keep a pod of a claim's node, by uid.
+// isKeptByBudget reports whether PodDisruptionBudgets prevent the eviction of the pod with the given UID from the node
+// of a NodeClaim.
 func (ex *explanation) isKeptByBudget(c *model.Claim, uid string) bool {
 	n := ex.NodeOf(c)
 	if n == nil {
@@ -119,7 +122,8 @@ func (ex *explanation) isKeptByBudget(c *model.Claim, uid string) bool {
 	})
 }
 
-// callFailure returns that the call for an action failed, or that somebody else undid what it did, and that it will be repeated; false: neither is so.
+// callFailure returns the reason why the call for an action will be repeated: it failed, or its effect was undone. It
+// returns false if neither is true.
 func (ex *explanation) callFailure(a plan.Action) (plan.Reason, bool) {
 	f, failed := ex.s.Failed[a.Key()]
 	u, undone := ex.s.Undone[a.Key()]
@@ -146,7 +150,7 @@ func (ex *explanation) callFailure(a plan.Action) (plan.Reason, bool) {
 		call, r.Subject = "delete", plan.ObjectOf("node", a.Node)
 	case plan.UpdateClaim:
 		call, r.Subject = "patch", plan.ObjectOf("nodeclaim", a.Claim)
-	case plan.LaunchClaim: // its instance is launched, and can't be written down; what the cloud answers is no failed call
+	case plan.LaunchClaim: // the instance was launched, but could not be recorded; a response of the cloud is not a failed call
 		call, r.Subject = "patch", plan.ObjectOf("nodeclaim", a.Claim)
 	case plan.DeleteClaim:
 		call, r.Subject = "delete", plan.ObjectOf("nodeclaim", a.Claim)
@@ -168,7 +172,7 @@ func (ex *explanation) callFailure(a plan.Action) (plan.Reason, bool) {
 // addCommand adds to an answer what the disruption command that removes a node waits for.
 func (ex *explanation) addCommand(a *plan.Answer, u *disrupt.Candidate) {
 	m, known := ex.Command(u.CommandID)
-	if !known { // interrupted, or its deletion is asked for
+	if !known { // it is interrupted, or its deletion was requested
 		a.Step = &plan.Step{Of: plan.Draining}
 		if notice, _, announced := ex.Interruption(u.Claim); announced {
 			a.Step = &plan.Step{Of: plan.Interrupted, Since: notice.Seen}
@@ -214,7 +218,7 @@ func (ex *explanation) addCommand(a *plan.Answer, u *disrupt.Candidate) {
 	}
 }
 
-// WhyEnded says how a pod stands that needs no node any more: it has ended, or it is being deleted before it had one.
+// WhyEnded explains a pod that no longer needs a node, because it has ended, or is being deleted before it was bound.
 func WhyEnded(p *model.Pod, now time.Time) plan.Answer {
 	a := newAnswer("pod/"+p.Key(), now)
 	state := "pending"
@@ -239,9 +243,9 @@ func WhyEnded(p *model.Pod, now time.Time) plan.Answer {
 	return a
 }
 
-// addTermination adds to an answer that a pod is being deleted, and the finalizers that hold it.
+// addTermination adds to an answer that a pod is being deleted, and the finalizers that block the deletion.
 func addTermination(a *plan.Answer, p *model.Pod) {
-	if a.Step = (&plan.Step{Of: plan.PodTerminating}); !p.Terminal { // else its grace period does not matter any more
+	if a.Step = (&plan.Step{Of: plan.PodTerminating}); !p.Terminal { // otherwise its grace period is irrelevant
 		a.Step.Since = p.Deleting
 	}
 	if len(p.Finalizers) > 0 {

@@ -15,10 +15,11 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// workloads are the kinds of workloads that Why answers for.
+// workloads are the kinds of workloads that Why supports.
 var workloads = []string{"deployment", "statefulset", "job"}
 
-// workloadOf returns namespace/name of the workload of a kind that a pod belongs to; empty: none.
+// workloadOf returns the namespace/name of the workload with the given kind that owns a pod, or an empty string if
+// there is none.
 func workloadOf(p *model.Pod, kind string) string {
 	switch {
 	case kind == "deployment" && p.Deployment != "":
@@ -29,8 +30,8 @@ func workloadOf(p *model.Pod, kind string) string {
 	return ""
 }
 
-// explainWorkload answers for a Deployment, StatefulSet or Job: how many of its pods run and are pending, why some are not created, why the first pending pod has no
-// node, and what keeps the pods on nodes from being rescheduled.
+// explainWorkload explains a Deployment, StatefulSet or Job: the number of running and pending pods, why some pods are
+// not created, why the first pending pod has no node, and what prevents bound pods from being rescheduled.
 func explainWorkload(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy, subject string) (plan.Answer, error) {
 	kind, name, _ := strings.Cut(subject, "/")
 	var pending []*model.Pod
@@ -85,9 +86,9 @@ func explainWorkload(s *model.Snapshot, mem decide.Memory, now time.Time, pol de
 	return a, nil
 }
 
-// countOtherReasons counts the pods that are refused for another first reason than one of them.
+// countOtherReasons returns the number of pods whose first reason differs from that of the pod one.
 func (ex *explanation) countOtherReasons(pods []*model.Pod, one *model.Pod) (n int) {
-	first := map[string]plan.Reason{} // by uid
+	first := map[string]plan.Reason{} // by UID
 	for _, d := range ex.answers().Decisions() {
 		if d.Outcome == plan.Refused && len(d.Reasons) > 0 {
 			first[d.Pod.UID] = d.Reasons[0]
@@ -101,7 +102,8 @@ func (ex *explanation) countOtherReasons(pods []*model.Pod, one *model.Pod) (n i
 	return n
 }
 
-// refusedCreations returns why pods can't be created, with the amounts of ResourceQuotas that would let all of them be.
+// refusedCreations returns the reasons why pods cannot be created. The findings contain the ResourceQuota amounts that
+// would allow all of them.
 func refusedCreations(list []*model.FailingReplicas) (out []plan.Finding) {
 	for _, f := range list {
 		for _, why := range f.Why {
@@ -116,7 +118,8 @@ func refusedCreations(list []*model.FailingReplicas) (out []plan.Finding) {
 	return out
 }
 
-// obstaclesOf are what keeps pods where they are, of those that are meant; of pods on nodes that are being drained first.
+// obstaclesOf returns the obstacles to moving the pods for which isMeant returns true. Pods on nodes that are being
+// drained come first.
 func (ex *explanation) obstaclesOf(isMeant func(*model.Pod) bool) (out []plan.Finding) {
 	for _, n := range ex.s.Nodes {
 		c := ex.Claim(n.Claim)

@@ -14,7 +14,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// WithDrift returns a function that returns a change with how many nodes of a cluster it makes drift, and how many pods are rescheduled for that.
+// WithDrift returns a function that sets, on a change, the number of nodes that would drift and the number of pods that
+// would be rescheduled.
 func WithDrift(s *model.Snapshot, now time.Time, pol decide.Policy) func(plan.Change) plan.Change {
 	var ex *explanation
 	return func(ch plan.Change) plan.Change {
@@ -27,7 +28,8 @@ func WithDrift(s *model.Snapshot, now time.Time, pol decide.Policy) func(plan.Ch
 
 func changesPool(ch plan.Change) bool { return strings.HasPrefix(ch.Object, "nodepool/") }
 
-// withDrift returns a change with the nodes that it makes drift. A change that can't be made in a Snapshot makes none drift.
+// withDrift returns a change with the number of nodes that would drift. The number is 0 if the change cannot be applied
+// to the Snapshot.
 func (ex *explanation) withDrift(ch plan.Change) plan.Change {
 	if !changesPool(ch) {
 		return ch
@@ -55,7 +57,8 @@ func (ex *explanation) withDrift(ch plan.Change) plan.Change {
 	return ch
 }
 
-// neverReplaced reports whether the disruption budgets of a NodePool of a Snapshot let no drifted node go, now and later.
+// neverReplaced reports whether the disruption budgets of a NodePool in a Snapshot never allow a drifted node to be
+// replaced.
 func (ex *explanation) neverReplaced(s *model.Snapshot, pool string) bool {
 	count := disrupt.NodeCount{Total: ex.NodeCount(pool).Total}
 	for _, p := range s.Pools {
@@ -67,7 +70,7 @@ func (ex *explanation) neverReplaced(s *model.Snapshot, pool string) bool {
 	return false
 }
 
-// tellDrift has the changes of an answer tell which nodes they make drift.
+// tellDrift sets the number of drifting nodes on the changes of an answer.
 func (ex *explanation) tellDrift(a *plan.Answer) {
 	for i := range a.Findings {
 		if f := &a.Findings[i]; f.Change != nil {
@@ -82,7 +85,8 @@ func (ex *explanation) tellDrift(a *plan.Answer) {
 	}
 }
 
-// compareDrift orders ways: those that replace no node come first, then by how many pods and nodes they disrupt.
+// compareDrift compares ways: those that replace no node come first, followed by those that disrupt fewer pods and
+// nodes.
 func compareDrift(x, y plan.Way) int {
 	sum := func(w plan.Way) (nodes, pods int) {
 		for _, ch := range w.Changes {

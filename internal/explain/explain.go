@@ -20,9 +20,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Why says how an object stands now, what is in the way of what might become of it, what the alternatives would cost,
-// and what would have to change. The subject is pod/NAMESPACE/NAME, deployment/NAMESPACE/NAME, statefulset/NAMESPACE/NAME, job/NAMESPACE/NAME, node/NAME, nodeclaim/NAME or nodepool/NAME. It decides nothing and
-// changes nothing: what it says of a change it knows from making it in thought (Apply) and looking again.
+// Why explains the state of an object: what blocks its next steps, what the alternatives would cost, and which changes
+// would help. subject is KIND/NAMESPACE/NAME for a pod, deployment, statefulset or job, or KIND/NAME for a node,
+// nodeclaim or nodepool. Why has no side effects: it verifies each suggested change on a copy of the Snapshot (Apply).
 func Why(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy, subject string) (plan.Answer, error) {
 	if kind, _, _ := strings.Cut(subject, "/"); slices.Contains(workloads, kind) {
 		return explainWorkload(s, mem, now, pol, subject)
@@ -30,7 +30,7 @@ func Why(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy,
 	return newExplanation(s, mem, now, pol).explain(subject)
 }
 
-// explain is Why for a subject that is no workload.
+// explain is like Why, for a subject that is not a workload.
 func (ex *explanation) explain(subject string) (plan.Answer, error) {
 	a := newAnswer(subject, ex.now)
 	kind, name, _ := strings.Cut(subject, "/")

@@ -11,7 +11,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// explanation answers for one Snapshot.
+// explanation explains objects of one Snapshot.
 type explanation struct {
 	*decide.Standing
 	s   *model.Snapshot
@@ -24,17 +24,17 @@ type explanation struct {
 	drifts map[plan.Change]plan.Change // see withDrift
 }
 
-// newExplanation returns an explanation of how a cluster stands.
+// newExplanation returns an explanation of the current state of a cluster.
 func newExplanation(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy) *explanation {
 	return &explanation{Standing: decide.Stand(s, mem, now, pol), s: s, now: now, pol: pol}
 }
 
-// with returns an explanation of how the cluster would stand with another Snapshot, at another instant.
+// with returns an explanation of the state of the cluster with another Snapshot, at another time.
 func (ex *explanation) with(s *model.Snapshot, now time.Time) *explanation {
 	return &explanation{Standing: ex.With(s, now), s: s, now: now, pol: ex.pol}
 }
 
-// answers returns what is decided on pending pods.
+// answers returns the decisions about pending pods.
 func (ex *explanation) answers() *decide.Answers {
 	if ex.planned == nil {
 		ex.planned = ex.WhatIf(ex.s)
@@ -42,7 +42,7 @@ func (ex *explanation) answers() *decide.Answers {
 	return ex.planned
 }
 
-// withoutMemory returns what would be decided on pending pods if nothing were remembered of earlier launches.
+// withoutMemory returns the decisions about pending pods that would be made without the memory of earlier launches.
 func (ex *explanation) withoutMemory() *decide.Output {
 	if ex.afresh == nil {
 		out := ex.WithoutMemory()
@@ -58,7 +58,8 @@ func addFact(a *plan.Answer, name, value string) {
 
 func formatDollars(micro int64) string { return "$" + model.Dollars(micro) }
 
-// wayDistance orders ways: fewer changes are nearer, and waiting is near for an hour.
+// wayDistance returns a sort key for ways: fewer changes come first, and waiting counts only if it takes more than an
+// hour.
 func (ex *explanation) wayDistance(w plan.Way) int {
 	n := 2 * len(w.Changes)
 	if w.After.After(ex.now.Add(time.Hour)) {
@@ -67,12 +68,12 @@ func (ex *explanation) wayDistance(w plan.Way) int {
 	return n
 }
 
-// sameCheck reports whether a reason is still there.
+// sameCheck reports whether two reasons are alike.
 func sameCheck(a, b plan.Reason) bool {
 	return a.IsLike(b)
 }
 
-// newAnswer returns an answer that says nothing yet.
+// newAnswer returns an empty answer.
 func newAnswer(subject string, now time.Time) plan.Answer {
 	return plan.Answer{Subject: subject, At: now, Facts: []plan.Fact{}, Findings: []plan.Finding{}, Alternatives: []plan.Alternative{}, Ways: []plan.Way{}}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// sharedLimitRemedies raise a limit over several pools by what is missing; where others took what was left, each by a
-// node of the largest type of the pool.
+// sharedLimitRemedies returns changes that raise a limit over several pools by the missing amount. If the limit is used
+// up by other launches, each limit is raised by a node of the largest type of the pool.
 func (ex *explanation) sharedLimitRemedies(r plan.Reason) (out []plan.Change) {
 	pool, short := ex.Pool(r.Pool), plan.DetailOf[plan.OfSharedLimit](r)
 	for _, u := range ex.LimitUses() {
@@ -25,7 +25,7 @@ func (ex *explanation) sharedLimitRemedies(r plan.Reason) (out []plan.Change) {
 			object, field := plan.LimitField(u.Name, key)
 			out = append(out, plan.Change{Object: object, Field: field, Op: plan.Set, Value: value})
 		}
-		// The pod's own plan may have used more by then than the cluster does now.
+		// The plan for the pod may already use more of the limit than the cluster does now.
 		all := short.Resource == ""
 		is := func(name string) bool { return all || short.Resource == plan.ResourceName(name) }
 		need, used := int64(short.Need), int64(short.Used)
@@ -58,7 +58,7 @@ func (ex *explanation) sharedLimitRemedies(r plan.Reason) (out []plan.Change) {
 	return out
 }
 
-// limitUnit is the unit in which limits are given: cores, GiB of memory, and what is counted.
+// limitUnit returns the unit of a limit: 1 core, 1 GiB of memory, or 1 for counted resources.
 func limitUnit(d model.Dim) int64 {
 	switch d {
 	case model.CPU:
@@ -69,19 +69,19 @@ func limitUnit(d model.Dim) int64 {
 	return 1
 }
 
-// roundUpLimit is the least amount not below v that a limit can be given as.
+// roundUpLimit returns the smallest amount, at least v, that is a multiple of the limit's unit.
 func roundUpLimit(d model.Dim, v int64) int64 {
 	unit := limitUnit(d)
 	return (v + unit - 1) / unit * unit
 }
 
-// formatRange writes a minimum and a maximum as the flags of limits over the whole cluster have them: MIN:MAX.
+// formatRange formats a minimum and a maximum as in the flags for cluster-wide limits: MIN:MAX.
 func formatRange(d model.Dim, least, most int64) string {
 	unit := limitUnit(d)
 	return strconv.FormatInt(least/unit, 10) + ":" + strconv.FormatInt(most/unit, 10)
 }
 
-// parseRange reads what formatRange writes.
+// parseRange parses the format of formatRange.
 func parseRange(d model.Dim, text string) (least, most int64, err error) {
 	lo, hi, _ := strings.Cut(text, ":")
 	if least, err = strconv.ParseInt(lo, 10, 64); err == nil {
@@ -90,7 +90,7 @@ func parseRange(d model.Dim, text string) (least, most int64, err error) {
 	return least * limitUnit(d), most * limitUnit(d), err
 }
 
-// dropMinimum has the cluster keep no minimum of a resource.
+// dropMinimum returns the change that removes the cluster-wide minimum of a resource.
 func (ex *explanation) dropMinimum(resource string) *plan.Change {
 	i := slices.IndexFunc(ex.s.Limits, func(l *model.CapacityLimit) bool { return l.Name == model.ClusterLimits })
 	d := model.Dim(slices.Index(ex.s.ResourceNames, resource))

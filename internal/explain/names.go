@@ -9,9 +9,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// nearestName is the object of the same kind whose name is most like that of a subject that the cluster doesn't have, by how many letters
-// would have to be typed otherwise: a third of the name at most. A name in another namespace, and a node's name without its domain, count as
-// alike. It is empty where there is none; of several it is the first.
+// nearestName returns the object of the same kind whose name is most similar to that of a subject that does not exist.
+// At most a third of the letters may differ. A name in another namespace, and a node's name without its domain, count
+// as equal. If there is no such object, the result is empty. If there are several, it is the first by name.
 func nearestName(s *model.Snapshot, subject string) string {
 	kind, _, _ := strings.Cut(subject, "/")
 	best, least := "", len(subject[len(kind):])/3

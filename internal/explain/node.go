@@ -17,7 +17,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// explainNode answers for a node, by name; false: there is none.
+// explainNode explains a node by name. It returns false if the node does not exist.
 func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 	i := slices.IndexFunc(ex.s.Nodes, func(n *model.Node) bool { return n.Name == name })
 	if i < 0 {
@@ -64,7 +64,7 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 		ex.explainDraining(a, c, n)
 		return true
 	}
-	if !n.Deleting.IsZero() { // its claim will be deleted for it
+	if !n.Deleting.IsZero() { // its NodeClaim will be deleted for it
 		addFact(a, "state", "being deleted since "+n.Deleting.UTC().Format(time.RFC3339))
 		a.Step = &plan.Step{Of: plan.Draining, Since: n.Deleting}
 		a.Findings = append(a.Findings, ex.holdsOf(c)...)
@@ -99,7 +99,7 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 	}
 	for _, cause := range ex.disruptionCauses(u) {
 		if u.CommandID != "" && u.CommandID != plan.ByInterruption {
-			break // what its removal waits for has been said
+			break // what its removal waits for has been reported
 		}
 		fs, alt := ex.listObstacles(u, cause)
 		if len(fs) == 0 && a.Step == nil {
@@ -114,7 +114,8 @@ func (ex *explanation) explainNode(a *plan.Answer, name string) bool {
 	return true
 }
 
-// launchedFor returns the NodeClaim that the instance of a node was launched for, as the cloud lists it; nil: there is none.
+// launchedFor returns the NodeClaim for which the instance of a node was launched, according to the cloud, or nil if
+// there is none.
 func (ex *explanation) launchedFor(n *model.Node) *model.Claim {
 	for _, i := range ex.s.Instances {
 		if i.ProviderID == n.ProviderID && n.ProviderID != "" {
@@ -126,7 +127,7 @@ func (ex *explanation) launchedFor(n *model.Node) *model.Claim {
 	return nil
 }
 
-// addPrice says what a node costs, where that is known.
+// addPrice adds the price of a node to an answer, if it is known.
 func (ex *explanation) addPrice(a *plan.Answer, p *model.NodePool, labels model.Labels) {
 	o := disrupt.NodeOffering(p, labels)
 	if o == nil {
@@ -139,18 +140,19 @@ func (ex *explanation) addPrice(a *plan.Answer, p *model.NodePool, labels model.
 	addFact(a, "price", price)
 }
 
-// groupLabel is the name of the node group that a node's labels tell, ours or those of EKS and eksctl; empty: none.
+// groupLabel returns the name of the node group in a node's labels (set by Dovetail, EKS or eksctl), or an empty string
+// if there is none.
 func groupLabel(n *model.Node) string {
 	return cmp.Or(n.Labels[model.LabelNodeGroup], n.Labels["eks.amazonaws.com/nodegroup"], n.Labels["alpha.eksctl.io/nodegroup-name"])
 }
 
-// explainDraining says what holds a drain up.
+// explainDraining explains what delays a drain.
 func (ex *explanation) explainDraining(a *plan.Answer, c *model.Claim, n *model.Node) {
 	addFact(a, "state", "draining since "+c.Deleting.UTC().Format(time.RFC3339))
 	if end, forced := lifecycle.Deadline(c); forced {
 		addFact(a, "pods are force-deleted at", end.UTC().Format(time.RFC3339))
 	}
-	if ex.addInterruption(a, c, n) { // its pods end with it, whoever keeps them from being evicted
+	if ex.addInterruption(a, c, n) { // its pods end with it, even if they cannot be evicted
 		ex.addStage(a, c)
 		a.Findings = slices.DeleteFunc(a.Findings, func(f plan.Finding) bool { return f.Of == plan.Draining })
 		if a.Step.Of == plan.Draining {
@@ -165,8 +167,8 @@ func (ex *explanation) explainDraining(a *plan.Answer, c *model.Claim, n *model.
 	ex.addStage(a, c)
 }
 
-// addInterruption adds when the cloud ends the instance of a node and what becomes of its pods, if the cloud has announced that. It reports whether the cloud
-// no longer has the instance.
+// addInterruption adds when the cloud terminates the instance of a node, and what happens to its pods, if the cloud has
+// announced that. It reports whether the instance no longer exists.
 func (ex *explanation) addInterruption(a *plan.Answer, c *model.Claim, n *model.Node) (gone bool) {
 	if in, ours := ex.LifecycleInput(c); ours && !c.Deleting.IsZero() && lifecycle.InstanceIsGone(&in) {
 		gone = true
@@ -197,7 +199,7 @@ func (ex *explanation) addInterruption(a *plan.Answer, c *model.Claim, n *model.
 	return gone
 }
 
-// dueSince is from when on a node may be removed for a cause, as far as that is known.
+// dueSince returns the time from which a node may be removed for a cause, as far as it is known.
 func (ex *explanation) dueSince(u *disrupt.Candidate, cause plan.Code) time.Time {
 	switch cause {
 	case plan.Unhealthy:
@@ -211,14 +213,15 @@ func (ex *explanation) dueSince(u *disrupt.Candidate, cause plan.Code) time.Time
 	return u.UnchangedSince.Add(max(u.Pool.ConsolidateAfter, 0))
 }
 
-// podObstacles are what keeps a pod from being evicted: from a node that is being deleted, or from one that might go for consolidation.
+// podObstacles returns what prevents the eviction of a pod from a node that is being deleted, or from a candidate for
+// consolidation.
 func (ex *explanation) podObstacles(u *disrupt.Candidate, p *model.Pod) (out []plan.Finding) {
 	cause, end := plan.Underutilized, time.Time{}
 	if !u.Claim.Deleting.IsZero() {
 		cause = plan.Draining
 		end, _ = lifecycle.Deadline(u.Claim)
 		if _, deadline, announced := ex.Interruption(u.Claim); announced && (end.IsZero() || deadline.Before(end)) {
-			end = deadline.UTC().Truncate(time.Second) // then the instance ends
+			end = deadline.UTC().Truncate(time.Second) // the instance is terminated then
 		}
 	}
 	for _, r := range ex.Eligibility().PodBlockers(u.Pool, p, cause) {
@@ -232,7 +235,7 @@ func (ex *explanation) podObstacles(u *disrupt.Candidate, p *model.Pod) (out []p
 	return out
 }
 
-// disruptionCauses are what a machine might go for now.
+// disruptionCauses returns the causes for which a machine may be disrupted now.
 func (ex *explanation) disruptionCauses(u *disrupt.Candidate) []plan.Code {
 	var out []plan.Code
 	if cause, due := ex.Health(u.Claim); cause.Code != "" && !ex.now.Before(due) {
@@ -250,8 +253,9 @@ func (ex *explanation) disruptionCauses(u *disrupt.Candidate) []plan.Code {
 	return append(out, plan.Underutilized)
 }
 
-// listObstacles are what keeps a machine from going for a cause now, and what its going would come to. Whatever keeps an expired one does
-// so no longer than until it is deleted without a replacement, which a node that is not initialized is at once.
+// listObstacles returns what prevents the disruption of a machine for a cause now, and the result of the disruption. If
+// the machine has expired, each obstacle ends at the latest when it is deleted without a replacement. An expired
+// machine that is not initialized is deleted immediately.
 func (ex *explanation) listObstacles(u *disrupt.Candidate, cause plan.Code) ([]plan.Finding, *plan.Alternative) {
 	if cause == plan.Expired && !u.Initialized {
 		return nil, nil
@@ -331,8 +335,9 @@ func (ex *explanation) findObstacles(u *disrupt.Candidate, cause plan.Code) ([]p
 	return out, alt
 }
 
-// terminateFirst returns what terminating a machine before its replacement is launched comes to, and adds the disruption budget that it waits for to obstacles, unless it is
-// one of them; nil: it is not terminated first.
+// terminateFirst returns the result of terminating a machine before its replacement is launched, or nil if the machine
+// is not terminated first. It adds the disruption budget that the termination waits for to obstacles, unless it is
+// already there.
 func (ex *explanation) terminateFirst(u *disrupt.Candidate, cause plan.Code, obstacles *[]plan.Finding) *plan.Alternative {
 	is, wait := ex.TerminateFirst(u, cause)
 	if !is {
@@ -344,7 +349,7 @@ func (ex *explanation) terminateFirst(u *disrupt.Candidate, cause plan.Code, obs
 	return &plan.Alternative{Kind: plan.TerminateFirst, Of: cause, Pool: u.Pool.Name, Pods: len(u.Pods), NowMicro: max(u.PriceMicro, 0), NewMicro: max(u.PriceMicro, 0), Machines: []plan.Machine{}}
 }
 
-// staticReplacement returns what the replacement of a static pool's machine would come to.
+// staticReplacement returns the result of replacing a machine of a static pool.
 func (ex *explanation) staticReplacement(u *disrupt.Candidate, cause plan.Code) *plan.Alternative {
 	a, ok := ex.StaticClaim(u.Pool)
 	if !ok {
@@ -354,7 +359,7 @@ func (ex *explanation) staticReplacement(u *disrupt.Candidate, cause plan.Code) 
 		Machines: []plan.Machine{{Pool: u.Pool.Name, Type: a.Type, Zone: a.Zone, CapacityType: a.CapacityType, PriceMicro: a.PriceMicro, Count: 1}}}
 }
 
-// obstacleEnd is when time alone takes an obstacle away; zero: it does not.
+// obstacleEnd returns the time at which an obstacle ends by itself, or the zero time if it does not.
 func (ex *explanation) obstacleEnd(u *disrupt.Candidate, r plan.Reason) time.Time {
 	switch r.Code {
 	case plan.Quiet:
@@ -376,7 +381,7 @@ func (ex *explanation) obstacleEnd(u *disrupt.Candidate, r plan.Reason) time.Tim
 	return time.Time{}
 }
 
-// examineCandidate is what a machine's going would come to, and what makes that not worth it.
+// examineCandidate returns the result of disrupting a machine, and the reason why that is not worthwhile.
 func (ex *explanation) examineCandidate(u *disrupt.Candidate, cause plan.Code) (*plan.Alternative, *plan.Finding) {
 	alt := &plan.Alternative{Kind: plan.Leave, Of: cause, Pods: len(u.Pods), NowMicro: max(u.PriceMicro, 0), Machines: []plan.Machine{}}
 	if len(u.Pods) == 0 {
@@ -405,13 +410,13 @@ func (ex *explanation) examineCandidate(u *disrupt.Candidate, cause plan.Code) (
 	}
 	describeCommand(alt, e.Command)
 	if cause != plan.Underutilized {
-		return alt, nil // it must go, whatever that costs
+		return alt, nil // it must be removed at any cost
 	}
 	alt.Why = f.Reason
 	switch {
 	case e.Why.Code == plan.NotBalanced:
 		f.Change = ex.nodeRemedy(u, f.Reason)
-	case e.Why.Code == plan.NotKept: // no price helps
+	case e.Why.Code == plan.NotKept: // no price makes it worthwhile
 	case e.Why.Code == plan.LaunchesPaused:
 		f.Until = plan.DetailOf[plan.OfLaunchesPaused](f.Reason).Until.UTC().Truncate(time.Second)
 	case e.Why.Code != "":
@@ -423,7 +428,7 @@ func (ex *explanation) examineCandidate(u *disrupt.Candidate, cause plan.Code) (
 	return alt, f
 }
 
-// isKeptForBuffers says, of a machine that stays, whether it would go if no capacity were held on it.
+// isKeptForBuffers reports whether a machine that is kept would be removed if it held no capacity for buffers.
 func (ex *explanation) isKeptForBuffers(in *disrupt.Input, u *disrupt.Candidate) bool {
 	real := model.RealPods(u.Pods)
 	switch len(real) {
@@ -443,7 +448,7 @@ func (ex *explanation) isKeptForBuffers(in *disrupt.Input, u *disrupt.Candidate)
 	return disrupt.Evaluate(&without, []*disrupt.Candidate{&v}, ex.pol.Disrupt, ex.pol.Solve).Why.Code == ""
 }
 
-// describeCommand fills in what a disruption command costs, saves and buys.
+// describeCommand sets the cost, the savings and the launched machines of a disruption command.
 func describeCommand(alt *plan.Alternative, m *disrupt.Command) {
 	alt.Standing, alt.NowMicro, alt.NewMicro, alt.OnceMicro = m.PodsOnExisting, m.OldMicroPerHour, m.NewMicroPerHour, m.CostMicro
 	for i := range m.Replacements {
@@ -461,8 +466,8 @@ func describeCommand(alt *plan.Alternative, m *disrupt.Command) {
 	}
 }
 
-// placementRemedy adds to a finding why the pod that gets no place now is refused, and an edit that helps. The reason is
-// that of the node's own NodePool, where the pod came from; else that of the first pool, by nearness, for which an edit
+// placementRemedy adds to a finding the reason why a pod cannot be placed, and an edit that helps. The reason is that
+// of the node's own NodePool, if that refuses the pod, or else that of the first pool, by nearness, for which an edit
 // makes the check pass.
 func (ex *explanation) placementRemedy(u *disrupt.Candidate, e disrupt.Evaluation, f *plan.Finding) {
 	if e.Refused.Pod == nil {
@@ -510,8 +515,8 @@ func (ex *explanation) placementRemedy(u *disrupt.Candidate, e disrupt.Evaluatio
 	}
 }
 
-// priceRemedy is the price at which what would be bought is cheap enough. What the machine is itself can't be it: its
-// own price would fall too.
+// priceRemedy returns the change of a price with which the replacement is cheap enough. It excludes the offering of the
+// machine itself, because its own price would fall too.
 func (ex *explanation) priceRemedy(in *disrupt.Input, u *disrupt.Candidate, e disrupt.Evaluation) *plan.Change {
 	own := plan.Machine{Type: u.Labels[model.LabelInstanceType], Zone: u.Labels[model.LabelZone], CapacityType: u.Labels[model.LabelCapacityType]}
 	var alt plan.Alternative
@@ -538,7 +543,7 @@ func (ex *explanation) priceRemedy(in *disrupt.Input, u *disrupt.Candidate, e di
 		describeCommand(&alt, e.Command)
 	}
 	if e.MaxNewMicroPerHour < 0 || len(alt.Machines) == 0 || slices.ContainsFunc(e.Command.Replacements, func(n solve.NewNode) bool { return n.Offering.Labels[model.LabelNodeGroup] != "" }) {
-		return nil // of a node group the dearest machine that it may launch counts, and not one offering
+		return nil // for a node group, the highest price among the machines that it may launch counts, not one offering
 	}
 	most := slices.MaxFunc(alt.Machines, func(a, b plan.Machine) int {
 		return cmp.Compare(a.PriceMicro*int64(a.Count), b.PriceMicro*int64(b.Count))
@@ -551,7 +556,8 @@ func (ex *explanation) priceRemedy(in *disrupt.Input, u *disrupt.Candidate, e di
 	return &plan.Change{Object: most.Offering(), Field: "price", Op: plan.Set, Value: model.FormatMicro(price)}
 }
 
-// nodeWays are the ways a machine could go: by waiting, where every obstacle ends by itself, and by changes now.
+// nodeWays returns the ways in which a machine can be removed: by waiting, if every obstacle ends by itself, and by
+// changes now.
 func (ex *explanation) nodeWays(name string, cause plan.Code, fs []plan.Finding) []plan.Way {
 	var out []plan.Way
 	if len(fs) > 0 && !slices.ContainsFunc(fs, func(f plan.Finding) bool { return f.Until.IsZero() }) {
@@ -597,12 +603,12 @@ func (ex *explanation) nodeWays(name string, cause plan.Code, fs []plan.Finding)
 				next = y
 			case !f.Until.IsZero():
 				w.After = model.LaterOf(w.After, f.Until)
-			case f.Reason.Code == plan.NotInitialized && len(w.Changes) > 0: // that comes by itself now
+			case f.Reason.Code == plan.NotInitialized && len(w.Changes) > 0: // the node is initialized without further changes
 				return append(out, plan.Way{Of: cause, Pool: u.Pool.Name, Changes: w.Changes, Then: plan.Alternative{Kind: plan.Usable, Of: plan.Initializing, On: "node/" + name, Machines: []plan.Machine{}}})
 			}
 		}
 		if !helped {
-			return out // nothing known does
+			return out // no known change helps
 		}
 		x = ex.with(next, model.LaterOf(ex.now, w.After))
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// outcomeOf returns where a pending pod goes in a plan, or why nowhere.
+// outcomeOf returns where a plan places a pending pod, or the reasons why it does not.
 func outcomeOf(out *decide.Output, p *model.Pod) (*plan.Alternative, []plan.Reason) {
 	for _, d := range out.Pods {
 		if d.Pod.UID != p.UID {
@@ -34,13 +34,13 @@ func outcomeOf(out *decide.Output, p *model.Pod) (*plan.Alternative, []plan.Reas
 	return nil, nil
 }
 
-// machineOf is the machine that a claim launches.
+// machineOf returns the machine that a NodeClaim launches.
 func machineOf(c plan.CreateClaim) plan.Machine {
 	return plan.Machine{Pool: c.Pool.Name, Type: c.Type, Zone: c.Zone, CapacityType: c.CapacityType, PriceMicro: c.PriceMicro, PriceOverlay: priceOverlayOf(c), Count: 1}
 }
 
-// launchesFor returns what becomes of one of some pods as what becomes of all that a plan starts of them: the new nodes with one of them on it, alike ones
-// together, and the price of all. Where none needs a new node, it is what was given.
+// launchesFor returns the combined outcome of the pods in of: the new nodes for them, with equal machines grouped, and
+// their total price. one is the outcome of one of these pods. It is returned if none of them needs a new node.
 func launchesFor(out *decide.Output, of map[string]bool, one plan.Alternative) plan.Alternative {
 	all := plan.Alternative{Kind: plan.Buy, Of: one.Of, Pool: one.Pool, Pods: countPlaced(out, of), Machines: []plan.Machine{}}
 	at := map[plan.Machine]int{}
@@ -75,7 +75,8 @@ func launchesFor(out *decide.Output, of map[string]bool, one plan.Alternative) p
 	return all
 }
 
-// priceOverlayOf is the NodeOverlay that sets a claim's price; empty: none does.
+// priceOverlayOf returns the name of the NodeOverlay that sets the price of a NodeClaim, or an empty string if there is
+// none.
 func priceOverlayOf(c plan.CreateClaim) string {
 	o := disrupt.NodeOffering(c.Pool, model.Labels{model.LabelInstanceType: c.Type, model.LabelZone: c.Zone, model.LabelCapacityType: c.CapacityType})
 	if o == nil {
@@ -84,12 +85,12 @@ func priceOverlayOf(c plan.CreateClaim) string {
 	return o.PriceOverlay
 }
 
-// outcomeFor returns where a pending pod goes by what answers it, or why nowhere.
+// outcomeFor returns where a pending pod is placed by the decisions in of, or the reasons why it is not.
 func outcomeFor(of *decide.Answers, p *model.Pod) (*plan.Alternative, []plan.Reason) {
 	return outcomeOf(of.For(p), p)
 }
 
-// countPlaced counts those of some pods that have a place.
+// countPlaced returns the number of pods in of that are placed.
 func countPlaced(out *decide.Output, of map[string]bool) (n int) {
 	for _, d := range out.Pods {
 		if of[d.Pod.UID] && d.Outcome != plan.Refused && d.Outcome != plan.NotOurs {

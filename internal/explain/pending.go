@@ -11,21 +11,21 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// Waiting is pending pods of one workload that wait for the same.
+// Waiting is a group of pending pods of one workload that are pending for the same reason.
 type Waiting struct {
 	Pods   []*model.Pod // in the order of the Snapshot
-	Answer plan.Answer  // of the first of them, without changes that would help
+	Answer plan.Answer  // of the first pod, without changes that would help
 
 	ex *explanation
 }
 
-// Why is the function Why for the first of the pods. What Pending has decided it does not decide again.
+// Why is like the function Why, for the first of the pods. It reuses the decisions that Pending made.
 func (w *Waiting) Why() (plan.Answer, error) {
 	return w.ex.explain("pod/" + w.Pods[0].Key())
 }
 
-// Pending returns what all pending pods wait for. However many there are, it decides on all of them at most three times: as the next step does, with
-// those that kube-scheduler has not looked at yet, and with nothing remembered.
+// Pending explains all pending pods, in groups. For any number of pods, it decides at most three times: like the next
+// step, with the pods that kube-scheduler has not evaluated yet, and without the memory of earlier launches.
 func Pending(s *model.Snapshot, mem decide.Memory, now time.Time, pol decide.Policy) []Waiting {
 	return newExplanation(s, mem, now, pol).pending()
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// explainPod answers for a pod, by namespace/name; false: there is none.
+// explainPod explains a pod by namespace/name. It returns false if the pod does not exist.
 func (ex *explanation) explainPod(a *plan.Answer, key string) bool {
 	for _, p := range ex.s.Pending {
 		if p.Key() == key {
@@ -35,7 +35,7 @@ func (ex *explanation) explainPod(a *plan.Answer, key string) bool {
 	return false
 }
 
-// explainPending says what a pending pod waits for, or what refuses it and what would help.
+// explainPending explains what a pending pod waits for, or why it is refused and what would help.
 func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 	reasons := ex.explainWaiting(a, p)
 	if len(reasons) == 0 {
@@ -52,7 +52,7 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 		reasons = ex.ownFirst(ex.s, p, reasons)
 	}
 	ex.addUnusableNodes(a, reasons)
-	const most = 8 // pools, nearest miss first, for which a way is looked for
+	const most = 8 // pools for which a way is searched, nearest miss first
 	alike := ex.waitingLike(p)
 	for i, r := range reasons {
 		f := ex.demandFinding(r)
@@ -66,7 +66,8 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 	}
 }
 
-// oldRevision is the finding about a pod that the rollout of its Deployment removes. Changes of the Deployment's template don't concern such a pod.
+// oldRevision returns the finding for a pod that the rollout of its Deployment removes. Changes of the Deployment's
+// template do not affect such a pod.
 func (ex *explanation) oldRevision(p *model.Pod) (plan.Finding, bool) {
 	if !ex.s.IsSuperseded(p) || p.Deployment == "" {
 		return plan.Finding{}, false
@@ -75,8 +76,8 @@ func (ex *explanation) oldRevision(p *model.Pod) (plan.Finding, bool) {
 	return plan.Finding{Of: plan.Demand, Reason: plan.Reason{Code: plan.OldRevision, Subject: of.Deployment, Detail: of}}, true
 }
 
-// ownFirst returns what would refuse a pending pod of a Snapshot if no other pod waited, or else what is given: what others take differs with
-// every plan.
+// ownFirst returns the reasons why a pending pod of a Snapshot would be refused if no other pod were pending. If there
+// are none, it returns next. The capacity that other pods use differs from plan to plan.
 func (ex *explanation) ownFirst(s *model.Snapshot, p *model.Pod, next []plan.Reason) []plan.Reason {
 	only, q := onlyPod(s, p.UID, "")
 	if alt, own := outcomeFor(ex.WhatIf(only), q); alt == nil {
@@ -85,8 +86,8 @@ func (ex *explanation) ownFirst(s *model.Snapshot, p *model.Pod, next []plan.Rea
 	return next
 }
 
-// addUnusableNodes says which nodes count against the limits of NodePools that refuse a pod, though no pod can run on them: a few of each NodePool, and how many
-// more there are.
+// addUnusableNodes adds the nodes on which no pod can run, but that count against the limits of NodePools that refuse a
+// pod: up to three of each NodePool, and the number of the others.
 func (ex *explanation) addUnusableNodes(a *plan.Answer, reasons []plan.Reason) {
 	const most = 3
 	done := map[string]bool{}
@@ -120,7 +121,8 @@ func (ex *explanation) addUnusableNodes(a *plan.Answer, reasons []plan.Reason) {
 	}
 }
 
-// demandFinding is a reason for which no node is launched for a pod, with the time at which a part of a plan that is withheld is tried again.
+// demandFinding returns the finding for a reason why no node is launched for a pod. If a part of a plan is withheld, it
+// includes the time of the next attempt.
 func (ex *explanation) demandFinding(r plan.Reason) plan.Finding {
 	f := plan.Finding{Of: plan.Demand, Reason: r}
 	if x, ok := ex.PoolWithheld(r.Pool); ok && r.Code == plan.PlanRefused {
@@ -129,8 +131,8 @@ func (ex *explanation) demandFinding(r plan.Reason) plan.Finding {
 	return f
 }
 
-// explainWaiting says what a pending pod waits for, by what the next step decides. It returns what refuses the pod, if it is refused, which the answer
-// does not say yet.
+// explainWaiting explains what a pending pod waits for, according to the decisions of the next step. If the pod is
+// refused, it returns the reasons, which it does not add to the answer.
 func (ex *explanation) explainWaiting(a *plan.Answer, p *model.Pod) []plan.Reason {
 	addFact(a, "state", "pending since "+p.Created.UTC().Format(time.RFC3339))
 	slots := ex.SlotsOf(p)
@@ -164,7 +166,7 @@ func (ex *explanation) explainWaiting(a *plan.Answer, p *model.Pod) []plan.Reaso
 	if x, over := ex.GivenUp(p); over {
 		f := plan.Finding{Of: plan.Demand, Reason: x.Why, Until: x.Until}
 		a.Findings = append(a.Findings, f)
-		if then, _ := outcomeOf(ex.withoutMemory(), p); then != nil { // what is tried again then
+		if then, _ := outcomeOf(ex.withoutMemory(), p); then != nil { // it is tried again at that time
 			a.Ways = append(a.Ways, plan.Way{Of: plan.Demand, Changes: []plan.Change{}, After: f.Until, Then: *then})
 		}
 		return nil
@@ -201,8 +203,8 @@ func (ex *explanation) explainWaiting(a *plan.Answer, p *model.Pod) []plan.Reaso
 	return reasons
 }
 
-// explainUnused says why no node is launched for a pending pod that would have one but for unused launches, and whether that
-// is so. What would come is tried when the rest ends, or at once when the cause goes.
+// explainUnused explains that unused launches prevent a launch for a pending pod, and reports whether that is so. The
+// launch is tried when the back-off ends, or immediately after the cause is removed.
 func (ex *explanation) explainUnused(a *plan.Answer, p *model.Pod, then *plan.Alternative) bool {
 	if then == nil || then.Kind != plan.Buy && !ex.IsPassedOver(p) {
 		return false
@@ -220,7 +222,7 @@ func (ex *explanation) explainUnused(a *plan.Answer, p *model.Pod, then *plan.Al
 	return true
 }
 
-// explainComing says what a machine that a pod waits for waits for itself.
+// explainComing explains what a NodeClaim that a pod waits for is itself waiting for.
 func (ex *explanation) explainComing(a *plan.Answer, c *model.Claim) {
 	if c == nil || c.Is(lifecycle.Initialized) {
 		return
@@ -234,7 +236,7 @@ func (ex *explanation) explainComing(a *plan.Answer, c *model.Claim) {
 	ex.addStage(a, c)
 }
 
-// withColon returns a text behind a colon; nothing where it is empty.
+// withColon returns s after a colon, or an empty string if s is empty.
 func withColon(s string) string {
 	if s == "" {
 		return ""
@@ -242,7 +244,8 @@ func withColon(s string) string {
 	return ": " + s
 }
 
-// onlyPod is the cluster with one pending pod, with those of its gang, and one pool if it is named.
+// onlyPod returns the cluster with one pending pod, or the pods of its gang, and with only the given pool, if it is
+// named.
 func onlyPod(s *model.Snapshot, uid, pool string) (*model.Snapshot, *model.Pod) {
 	out := *s
 	i := slices.IndexFunc(s.Pending, func(p *model.Pod) bool { return p.UID == uid })
@@ -256,8 +259,8 @@ func onlyPod(s *model.Snapshot, uid, pool string) (*model.Snapshot, *model.Pod) 
 	return &out, s.Pending[i]
 }
 
-// findPodWay looks for changes after which the pod has a place, beginning with what one pool has against it: one change
-// a check, each of which makes its check pass. It also returns the first.
+// findPodWay searches for changes after which the pod is placed, starting with the reason of one pool. Each change
+// makes one check pass. It also returns the first change.
 func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan.Change) {
 	w := plan.Way{Of: plan.Demand, Pool: r.Pool}
 	cur, asked := ex.s, r
@@ -267,7 +270,7 @@ func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan
 			return ex.ownFirst(s, p, against)
 		})
 	}
-	taken := false // others take what the changes give
+	taken := false // other pods use the capacity that the changes add
 	const deep = 6
 	for range deep {
 		found := false
@@ -288,7 +291,7 @@ func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan
 			}
 			w.Changes, cur, found = append(w.Changes, ch), next, true
 			if alt != nil {
-				// Alone it has a place; with all the others too?
+				// The pod is placed if it is the only one. Is it also placed together with all others?
 				first := w.Changes[0]
 				_, against = outcomeFor(ex.WhatIf(cur), q)
 				if len(against) == 0 {
@@ -322,10 +325,10 @@ func (ex *explanation) findPodWay(p *model.Pod, r plan.Reason) (*plan.Way, *plan
 	return nil, &w.Changes[0]
 }
 
-// untilGone returns a change that takes a reason away, raised as long as others take what it gives. The function against returns what refuses pods of a
-// Snapshot.
+// untilGone returns a change that removes a reason. The value is raised repeatedly if other pods use the added
+// capacity. against returns the reasons why pods of a Snapshot are refused.
 func (ex *explanation) untilGone(ch plan.Change, r plan.Reason, p *model.Pod, against func(*model.Snapshot) []plan.Reason) *plan.Change {
-	const most = 8 // raises
+	const most = 8 // maximum number of raises
 	for range most {
 		next, err := Apply(ex.s, ch)
 		if err != nil {
@@ -347,8 +350,8 @@ func (ex *explanation) untilGone(ch plan.Change, r plan.Reason, p *model.Pod, ag
 	return &ch
 }
 
-// leaveOutUnneeded takes the changes out of a way without which the others give the pod a place too: one that made a check pass may be
-// of no use any more behind a later one.
+// leaveOutUnneeded removes the changes from a way without which the pod is still placed. A later change can make an
+// earlier one unnecessary.
 func (ex *explanation) leaveOutUnneeded(p *model.Pod, w *plan.Way) {
 	for i := 0; i < len(w.Changes) && len(w.Changes) > 1; {
 		rest := slices.Delete(slices.Clone(w.Changes), i, i+1)
@@ -362,7 +365,7 @@ func (ex *explanation) leaveOutUnneeded(p *model.Pod, w *plan.Way) {
 	}
 }
 
-// bindingParty is who will bind a pod to the node of its slot, and when or why.
+// bindingParty returns who will bind a pod to the node of its slot, and when or why.
 func (ex *explanation) bindingParty(p *model.Pod, slot decide.Slot) string {
 	why := ex.BindRefusal(p)
 	switch {
@@ -382,7 +385,7 @@ func (ex *explanation) bindingParty(p *model.Pod, slot decide.Slot) string {
 	return "Dovetail, as soon as the node is Ready"
 }
 
-// explainBound says how a pod would leave its node, and what keeps it there.
+// explainBound explains how a bound pod could leave its node, and what prevents that.
 func (ex *explanation) explainBound(a *plan.Answer, n *model.Node, p *model.Pod) {
 	state := "bound"
 	if !p.Bound.IsZero() {
@@ -432,7 +435,7 @@ func (ex *explanation) explainBound(a *plan.Answer, n *model.Node, p *model.Pod)
 	}
 }
 
-// addPodHolds adds what keeps one pod on a node that is being drained, as lifecycle finds it.
+// addPodHolds adds what prevents the eviction of a pod from a node that is being drained, as determined by lifecycle.
 func (ex *explanation) addPodHolds(a *plan.Answer, c *model.Claim, p *model.Pod) {
 	if c.Deleting.IsZero() {
 		return

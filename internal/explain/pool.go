@@ -18,7 +18,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// explainPool answers for a NodePool, by name; false: there is none.
+// explainPool explains a NodePool by name. It returns false if the NodePool does not exist.
 func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 	p := ex.Pool(name)
 	if p == nil {
@@ -89,7 +89,7 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 	for _, b := range ex.Pools() {
 		if b.Name == name {
 			ex.explainLimits(a, b.NodePool, b.Left, b.NodesLeft, func(r plan.Reason) { found(plan.Demand, r, time.Time{}) })
-			break // others are parts of the same
+			break // the others are parts of the same NodePool
 		}
 	}
 	if p.Replicas >= 0 {
@@ -116,13 +116,14 @@ func (ex *explanation) explainPool(a *plan.Answer, name string) bool {
 	return true
 }
 
-// explainWithheld finds what of the NodePool's plans was refused: all of them for a while, or those for some pods.
+// explainWithheld reports which of the NodePool's plans were rejected: all of them for some time, or those for some
+// pods.
 func (ex *explanation) explainWithheld(found func(plan.Code, plan.Reason, time.Time), name string) {
 	if x, ok := ex.PoolWithheld(name); ok {
 		found(plan.Demand, x.Why, x.Until)
 		return
 	}
-	for _, p := range ex.s.Pending { // one stands for all: the others have the same fault, or are seen in why pod/…
+	for _, p := range ex.s.Pending { // one pod is an example for all: others have the same error, or are shown by why pod/…
 		if x, ok := ex.PodWithheld(p); ok && x.Why.Pool == name {
 			found(plan.Demand, x.Why, x.Until)
 			return
@@ -130,7 +131,8 @@ func (ex *explanation) explainWithheld(found func(plan.Code, plan.Reason, time.T
 	}
 }
 
-// explainMissingReplicas says how many of its nodes a static NodePool has, and finds why it can launch no more where some are missing.
+// explainMissingReplicas adds the number of nodes of a static NodePool. If nodes are missing, it reports why the
+// NodePool cannot launch more.
 func (ex *explanation) explainMissingReplicas(a *plan.Answer, p *model.NodePool, found func(plan.Code, plan.Reason, time.Time)) {
 	have := ex.CountReplicas(p)
 	addFact(a, "replicas", "has "+strconv.FormatInt(have, 10)+" of "+strconv.FormatInt(p.Replicas, 10))
@@ -144,7 +146,7 @@ func (ex *explanation) explainMissingReplicas(a *plan.Answer, p *model.NodePool,
 	}
 }
 
-// explainRefusedPods finds why the NodePool refuses pods that no other pool takes either, the reasons that concern most
+// explainRefusedPods reports why the NodePool refuses pods that no other pool accepts, the reasons that affect most
 // pods first.
 func (ex *explanation) explainRefusedPods(a *plan.Answer, name string) {
 	const most = 4 // reasons
@@ -155,7 +157,7 @@ func (ex *explanation) explainRefusedPods(a *plan.Answer, name string) {
 			continue
 		}
 		if ex.s.IsSuperseded(d.Pod) {
-			continue // nothing is to change for a pod that a rollout removes
+			continue // no change is needed for a pod that a rollout removes
 		}
 		for _, r := range d.Reasons {
 			if r.Pool == name {
@@ -189,7 +191,7 @@ func (ex *explanation) explainRefusedPods(a *plan.Answer, name string) {
 			change = ex.untilGone(*change, r, example[r], ex.refusals)
 		}
 		if change != nil && change.Object != a.Subject {
-			change = nil // of one pod: why pod/NAMESPACE/NAME says it
+			change = nil // it affects one pod: why pod/NAMESPACE/NAME shows it
 		}
 		switch {
 		case at < 0:
@@ -200,7 +202,7 @@ func (ex *explanation) explainRefusedPods(a *plan.Answer, name string) {
 	}
 }
 
-// refusals returns what refuses the pending pods of a Snapshot.
+// refusals returns the reasons why the pending pods of a Snapshot are refused.
 func (ex *explanation) refusals(s *model.Snapshot) (out []plan.Reason) {
 	for _, d := range ex.WhatIf(s).Decisions() {
 		if d.Outcome == plan.Refused {
@@ -210,9 +212,9 @@ func (ex *explanation) refusals(s *model.Snapshot) (out []plan.Reason) {
 	return out
 }
 
-// explainLimits says what is left of a pool's limits, and finds those that no instance type fits.
+// explainLimits adds the remaining amounts of a pool's limits, and reports limits within which no instance type fits.
 func (ex *explanation) explainLimits(a *plan.Answer, p *model.NodePool, left model.Resources, nodes int64, found func(plan.Reason)) {
-	var least *model.InstanceType // of all that the requirements allow
+	var least *model.InstanceType // smallest of the types that the requirements allow
 	for _, t := range allowedTypes(p) {
 		if least == nil || t.Capacity.At(model.CPU) < least.Capacity.At(model.CPU) {
 			least = t
@@ -237,7 +239,7 @@ func (ex *explanation) explainLimits(a *plan.Answer, p *model.NodePool, left mod
 	}
 }
 
-// costElsewhere is what the pods of a pool's machines would cost on machines of other pools.
+// costElsewhere returns what the pods of a pool's machines would cost on machines of other pools.
 func (ex *explanation) costElsewhere(p *model.NodePool, own []*disrupt.Candidate) plan.Alternative {
 	alt := plan.Alternative{Kind: plan.Leave, Of: plan.Underutilized, Machines: []plan.Machine{}}
 	in := ex.SearchInput()

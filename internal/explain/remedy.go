@@ -14,8 +14,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// podRemedies are edits that may make the check behind a reason for refusing a pod pass, the smallest first. They are
-// candidates: whoever asks makes them, in thought, and looks again.
+// podRemedies returns edits that may remove a reason for refusing a pod, smallest first. They are candidates: the
+// caller applies each to a copy of the Snapshot and checks the result.
 func (ex *explanation) podRemedies(p *model.Pod, r plan.Reason) []plan.Change {
 	return ex.withSource(ex.podRemedyCandidates(p, r))
 }
@@ -29,7 +29,7 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 	switch r.Code {
 	case plan.Taint:
 		if pool != nil && model.HaveUnusedDevice(allowedTypes(pool), c.Requests, ex.s.ResourceNames) {
-			return nil // the taint keeps pods away that don't use the devices
+			return nil // the taint keeps away pods that do not use the devices
 		}
 		return one(pod, "spec.tolerations", plan.Add, plan.DetailOf[plan.OfTaint](r).String())
 	case plan.Requirement:
@@ -96,7 +96,7 @@ func (ex *explanation) podRemedyCandidates(p *model.Pod, r plan.Reason) []plan.C
 		return claimRemedies(pod, plan.DetailOf[plan.OfVolumeClaim](r))
 	case plan.Unsupported:
 		if strings.HasPrefix(plan.DetailOf[plan.OfUnsupported](r).Field, c.ClaimsField()+": ") {
-			return nil // what is wrong is in another object, which the reason names
+			return nil // the error is in another object, which the reason names
 		}
 		return one(pod, "spec["+plan.DetailOf[plan.OfUnsupported](r).Field+"]", plan.Remove, "")
 	case plan.NodeName:
@@ -124,7 +124,8 @@ func allowedTypes(pool *model.NodePool) (out []*model.InstanceType) {
 	return out
 }
 
-// labelRemedies have the pool allow what the pod wants, where it may, or the pod want it no more.
+// labelRemedies returns changes that make the pool allow the label values that the pod requires, if possible, or that
+// remove the requirement from the pod.
 func labelRemedies(c *model.Class, pool *model.NodePool, pod, name, key string) []plan.Change {
 	if pool == nil {
 		return nil
@@ -141,7 +142,7 @@ func labelRemedies(c *model.Class, pool *model.NodePool, pod, name, key string) 
 		wanted = true
 		values := q.Values
 		if q.Complement {
-			values = []string{"true", strconv.FormatInt(max(q.Min, 0), 10)} // of its own making: any that will do
+			values = []string{"true", strconv.FormatInt(max(q.Min, 0), 10)} // the pod does not list values: try values that match
 		}
 		for j, v := range values {
 			const tried = 4
@@ -167,11 +168,11 @@ func labelRemedies(c *model.Class, pool *model.NodePool, pod, name, key string) 
 	return out
 }
 
-// spreadRemedies have the pool launch nodes in the domain that has the fewest pods, or the pod ask for fewer domains, or no
-// longer require the spread.
+// spreadRemedies returns changes that make the pool launch nodes in the domain with the fewest pods, reduce the number
+// of domains that the pod requires, or make the spread optional.
 func spreadRemedies(c *model.Class, pool *model.NodePool, pod, name string, d plan.OfTopologySpread) (out []plan.Change) {
 	if !slices.ContainsFunc(c.Spread, func(x model.SpreadConstraint) bool { return x.TopologyKey == d.TopologyKey && x.Hard }) {
-		return nil // of other pods, which are about to be scheduled
+		return nil // it is the spread of other pods, which are about to be scheduled
 	}
 	if pool != nil && pool.Requirements.Get(d.TopologyKey) != nil && !pool.ImpliesLabel(d.TopologyKey) {
 		for _, v := range d.Fewest.Names() {
@@ -185,20 +186,21 @@ func spreadRemedies(c *model.Class, pool *model.NodePool, pod, name string, d pl
 	return append(out, plan.Change{Object: pod, Field: field + ".whenUnsatisfiable", Op: plan.Set, Value: "ScheduleAnyway"})
 }
 
-// labelOwners are the domains whose labels Kubernetes, an autoscaler or a cloud sets on its own nodes, for example Fargate's on EKS. A node that has
-// such a label because a NodePool sets it is not what a pod asks for by it.
+// labelOwners are the domains whose labels Kubernetes, an autoscaler or a cloud sets on its own nodes, for example
+// those of Fargate on EKS. If a NodePool sets such a label, its nodes are still not the nodes that a pod requires by
+// it.
 var labelOwners = []string{"kubernetes.io", "k8s.io", "karpenter.sh", "karpenter.k8s.aws", "eks.amazonaws.com", "eksctl.io", "cloud.google.com", "azure.com"}
 
-// isWellKnownLabel reports whether a label belongs to one of labelOwners or to a domain below one.
+// isWellKnownLabel reports whether the domain of a label is one of labelOwners or a subdomain of one.
 func isWellKnownLabel(key string) bool {
 	domain, _, ok := strings.Cut(key, "/")
 	return ok && slices.ContainsFunc(labelOwners, func(owner string) bool { return domain == owner || strings.HasSuffix(domain, "."+owner) })
 }
 
-// requestRemedy is the most that the pod may ask for, if that is anything.
+// requestRemedy returns the change to the largest request that fits, if there is one.
 func (ex *explanation) requestRemedy(c *model.Class, pod string, short plan.OfSize) []plan.Change {
 	if model.IsDevice(string(short.Resource)) {
-		return nil // resource claims say how many, and not in a number alone
+		return nil // resource claims specify the number, and not only as a number
 	}
 	d := model.Dim(slices.Index(ex.s.ResourceNames, string(short.Resource)))
 	if d < 0 || d == model.Pods {
@@ -206,12 +208,12 @@ func (ex *explanation) requestRemedy(c *model.Class, pod string, short plan.OfSi
 	}
 	left := c.Requests.At(d) - int64(short.Need-short.Have)
 	if left <= 0 {
-		return nil // a pod that asks for nothing of it is another pod
+		return nil // a pod that requests none of it is a different pod
 	}
 	return []plan.Change{{Object: pod, Field: "spec.containers[*].resources.requests[" + string(short.Resource) + "]", Op: plan.Set, Value: model.FormatAmount(d, left)}}
 }
 
-// shortageRemedies have a pod accept other offerings than those that have no capacity.
+// shortageRemedies returns changes that make a pod accept other offerings than those without capacity.
 func shortageRemedies(c *model.Class, pod string) (out []plan.Change) {
 	for i := range c.Terms {
 		for _, q := range c.Terms[i].Requirements {
@@ -224,7 +226,8 @@ func shortageRemedies(c *model.Class, pod string) (out []plan.Change) {
 	return out
 }
 
-// offeringRemedies allow a pool the capacity types and zones that its requirements exclude, and in which its instance types have capacity.
+// offeringRemedies returns changes that make a pool allow capacity types and zones that its requirements exclude, and
+// in which its instance types have capacity.
 func offeringRemedies(pool *model.NodePool, name string) (out []plan.Change) {
 	if pool == nil {
 		return nil
@@ -251,7 +254,7 @@ func offeringRemedies(pool *model.NodePool, name string) (out []plan.Change) {
 	return out
 }
 
-// marketRemedies are the offerings that would have to be to be had again, the cheapest first.
+// marketRemedies returns the offerings that must become available again, cheapest first.
 func marketRemedies(pool *model.NodePool) []plan.Change {
 	if pool == nil {
 		return nil
@@ -277,8 +280,8 @@ func marketRemedies(pool *model.NodePool) []plan.Change {
 	return out
 }
 
-// limitRemedies raise the limit by what is missing; where others took what was left, each limit by a machine of the
-// largest type.
+// limitRemedies returns changes that raise the limit by the missing amount. If the limit is used up by other launches,
+// each limit is raised by a machine of the largest type.
 func (ex *explanation) limitRemedies(pool *model.NodePool, name string, r plan.Reason) []plan.Change {
 	if pool == nil {
 		return nil
@@ -306,14 +309,14 @@ func (ex *explanation) limitRemedies(pool *model.NodePool, name string, r plan.R
 			}
 		}
 		if pool.NodeLimit >= 0 && (all || short.Resource == "nodes") {
-			need := max(ex.countClaims(r.Pool), pool.NodeLimit) + 1 // it may be exceeded
+			need := max(ex.countClaims(r.Pool), pool.NodeLimit) + 1 // the limit may be exceeded
 			out = append(out, plan.Change{Object: name, Field: "spec.limits.nodes", Op: plan.Set, Value: strconv.FormatInt(need, 10)})
 		}
 	}
 	return out
 }
 
-// countClaims returns how many claims a pool has.
+// countClaims returns the number of NodeClaims of a pool.
 func (ex *explanation) countClaims(pool string) int64 {
 	n := int64(0)
 	for _, c := range ex.s.Claims {
@@ -324,7 +327,7 @@ func (ex *explanation) countClaims(pool string) int64 {
 	return n
 }
 
-// unselectRemedies takes off the pod the label by which others keep it away.
+// unselectRemedies returns changes that remove the pod label because of which other pods exclude it.
 func (ex *explanation) unselectRemedies(p *model.Pod, key string) []plan.Change {
 	var out []plan.Change
 	look := func(o *model.Pod) {
@@ -355,7 +358,7 @@ func (ex *explanation) unselectRemedies(p *model.Pod, key string) []plan.Change 
 	return out
 }
 
-// nodeRemedy is the edit that makes the check behind a reason for keeping a machine pass; nil where none is known.
+// nodeRemedy returns the edit that removes a reason for keeping a machine, or nil if none is known.
 func (ex *explanation) nodeRemedy(u *disrupt.Candidate, r plan.Reason) *plan.Change {
 	if ch := ex.nodeRemedyCandidate(u, r); ch != nil && len(atSource(ex.s, *ch)) > 0 {
 		return ch
@@ -379,7 +382,7 @@ func (ex *explanation) nodeRemedyCandidate(u *disrupt.Candidate, r plan.Reason) 
 		return &plan.Change{Object: string(r.Subject), Field: annotation(plan.DetailOf[plan.OfPodHeld](r).Annotation), Op: plan.Remove}
 	case plan.SafeToEvict, plan.NoController, plan.LocalStorage, plan.SystemPod, plan.CustomController:
 		return &plan.Change{Object: string(r.Subject), Field: annotation(disrupt.SafeToEvict), Op: plan.Set, Value: "true"}
-	case plan.Limit: // of a static pool: a replacement has no place
+	case plan.Limit: // for a static pool: the limit prevents a replacement
 		return &plan.Change{Object: pool, Field: "spec.limits.nodes", Op: plan.Set, Value: strconv.FormatInt(int64(plan.DetailOf[plan.OfLimit](r).Need), 10)}
 	case plan.SharedLimit:
 		if out := ex.sharedLimitRemedies(r); len(out) > 0 {
@@ -402,7 +405,7 @@ func (ex *explanation) nodeRemedyCandidate(u *disrupt.Candidate, r plan.Reason) 
 	case plan.GroupRefresh:
 		return &plan.Change{Object: string(r.Subject), Field: "instanceRefresh", Op: plan.Remove}
 	case plan.Quiet:
-		quiet := time.Duration(0) // of a node that is not initialized: since then
+		quiet := time.Duration(0) // 0 for a node that is not initialized
 		if !u.UnchangedSince.IsZero() {
 			quiet = max(ex.now.Sub(u.UnchangedSince).Truncate(time.Second), 0)
 		}
@@ -423,7 +426,7 @@ func (ex *explanation) nodeRemedyCandidate(u *disrupt.Candidate, r plan.Reason) 
 				return allowOneDisruption(b)
 			}
 		}
-	case plan.SeveralPDBs: // one must go: that which allows least
+	case plan.SeveralPDBs: // one must be removed: the one that allows the fewest disruptions
 		var worst *model.PDB
 		names := plan.DetailOf[plan.OfSeveralPDBs](r).Names.Names()
 		for _, b := range ex.s.PDBs {
@@ -438,7 +441,7 @@ func (ex *explanation) nodeRemedyCandidate(u *disrupt.Candidate, r plan.Reason) 
 	return nil
 }
 
-// allowOneDisruption is the edit of a PodDisruptionBudget after which it allows one disruption.
+// allowOneDisruption returns the edit of a PodDisruptionBudget after which it allows one disruption.
 func allowOneDisruption(b *model.PDB) *plan.Change {
 	object := "poddisruptionbudget/" + b.Key()
 	switch {

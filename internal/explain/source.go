@@ -11,13 +11,13 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// A change is told where people make it and where it stays: on the source of an object, not on an object that a
-// controller writes anew.
+// Changes are suggested for the object that users edit and in which the edit is kept: the source of an object, not an
+// object that a controller overwrites.
 
-// atSource returns a change as people make it; empty: nobody can, since the object is written anew from elsewhere.
-//   - What a pod has from a template is changed there: in the template of its workload.
-//   - A NodePool that was made for a node group that was found has its labels from tags of the group.
-//   - A NodePool that comes from a Provisioner has its requirements and labels from there.
+// atSource returns a change as users make it, or none if users cannot make it, because the object is generated:
+//   - A pod field from a template is changed in the template of the workload.
+//   - A NodePool for a discovered node group has its labels from the tags of the group.
+//   - A NodePool that was converted from a Provisioner has its requirements and labels from the Provisioner.
 func atSource(s *model.Snapshot, ch plan.Change) []plan.Change {
 	out := sourcesOf(s, ch)
 	for i := range out {
@@ -41,7 +41,7 @@ func sourcesOf(s *model.Snapshot, ch plan.Change) []plan.Change {
 	return []plan.Change{ch}
 }
 
-// AtSource returns changes as people make them, each once, without those that nobody can make.
+// AtSource returns the changes as users make them, without duplicates and without those that users cannot make.
 func AtSource(s *model.Snapshot, changes []plan.Change) (out []plan.Change) {
 	for _, ch := range changes {
 		for _, at := range atSource(s, ch) {
@@ -96,12 +96,12 @@ func poolSources(p *model.NodePool, ch plan.Change) []plan.Change {
 	return nil
 }
 
-// withSource leaves those of the changes that people can make.
+// withSource returns the changes that users can make.
 func (ex *explanation) withSource(changes []plan.Change) []plan.Change {
 	return slices.DeleteFunc(changes, func(ch plan.Change) bool { return len(atSource(ex.s, ch)) == 0 })
 }
 
-// moveToSource has an answer tell its changes as people make them, and each way once.
+// moveToSource replaces the changes of an answer by the changes that users make, and removes duplicate ways.
 func (ex *explanation) moveToSource(a *plan.Answer) {
 	for i := range a.Findings {
 		f := &a.Findings[i]

@@ -10,7 +10,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// volumeRemedies have the pool allow where the pod's volume is, or the pod no longer require another place.
+// volumeRemedies returns changes that make the pool allow the location of the pod's volume, or that remove the pod's
+// requirement for another location.
 func volumeRemedies(c *model.Class, pool *model.NodePool, pod, name string, d plan.OfVolumeTopology) (out []plan.Change) {
 	if label, _, _, _ := d.Pod.Split(); label != "" {
 		return []plan.Change{{Object: pod, Field: "spec.affinity.nodeAffinity[" + label + "]", Op: plan.Remove}}
@@ -30,8 +31,8 @@ func volumeRemedies(c *model.Class, pool *model.NodePool, pod, name string, d pl
 	return out
 }
 
-// claimRemedies are what would make a claim usable: what is missing is created, what is in the way is avoided. A volume
-// is never taken off the pod for that, since the pod needs it.
+// claimRemedies returns changes that make a PersistentVolumeClaim usable: missing objects are created, and conflicting
+// objects are avoided. They never remove a volume from the pod, because the pod needs it.
 func claimRemedies(pod string, r plan.OfVolumeClaim) []plan.Change {
 	claim := "persistentvolumeclaim/" + r.Claim
 	switch r.Problem {
@@ -49,7 +50,7 @@ func claimRemedies(pod string, r plan.OfVolumeClaim) []plan.Change {
 	return nil
 }
 
-// applyStorage makes claims usable whose problem is the object that changes.
+// applyStorage makes the claims usable that the changed object blocked.
 func applyStorage(s *model.Snapshot, ch plan.Change) error {
 	cleared := map[*model.Class]*model.Class{}
 	clear := func(c *model.Class) *model.Class {
@@ -83,7 +84,7 @@ func applyStorage(s *model.Snapshot, ch plan.Change) error {
 	return nil
 }
 
-// replaceWhere replaces the items that are meant by changed copies.
+// replaceWhere replaces the items for which is returns true by changed copies.
 func replaceWhere[T any](list []*T, is func(*T) bool, change func(*T) error) ([]*T, error) {
 	out := slices.Clone(list)
 	found := false

@@ -14,8 +14,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/plan"
 )
 
-// waitingLike returns the uids of the pending pods that no node is launched for and that wait with a pod: those of its workload and class,
-// and those that are refused for the same reason first.
+// waitingLike returns the UIDs of the pending pods that are refused like the given pod: pods of the same workload and
+// class, and pods with the same first reason.
 func (ex *explanation) waitingLike(p *model.Pod) map[string]bool {
 	alike := map[string]bool{}
 	_, own := outcomeFor(ex.answers(), p)
@@ -27,8 +27,8 @@ func (ex *explanation) waitingLike(p *model.Pod) map[string]bool {
 	return alike
 }
 
-// forAll returns a way that says how many of the pods that wait alike it starts. Limits of the NodePool are raised by as much as these pods
-// need, if that starts more of them than a raise for one pod.
+// forAll returns the way with the number of pods in alike that it starts. If the way raises limits of NodePools, it
+// raises them by what all these pods need, if that starts more of them.
 func (ex *explanation) forAll(w plan.Way, p *model.Pod, alike map[string]bool) plan.Way {
 	if w.Waiting = len(alike); w.Waiting == 1 {
 		w.Starts = 1
@@ -39,7 +39,7 @@ func (ex *explanation) forAll(w plan.Way, p *model.Pod, alike map[string]bool) p
 		return w
 	}
 	if w.Starts = countPlaced(out.All(), alike); w.Starts == 0 && alike[p.UID] {
-		w.Starts = 1 // the next step starts it, though others will take its place once kube-scheduler has looked at them
+		w.Starts = 1 // the next step starts it, but other pods will use its capacity when kube-scheduler has evaluated them
 	} else if w.Starts > 1 {
 		w.Then = launchesFor(out.All(), alike, w.Then)
 	}
@@ -60,7 +60,7 @@ func (ex *explanation) forAll(w plan.Way, p *model.Pod, alike map[string]bool) p
 	return w
 }
 
-// after returns what would be decided with changes made.
+// after returns the decisions that would be made after changes.
 func (ex *explanation) after(changes []plan.Change) (*decide.Answers, error) {
 	s := ex.s
 	for _, ch := range changes {
@@ -74,8 +74,8 @@ func (ex *explanation) after(changes []plan.Change) (*decide.Answers, error) {
 
 const limitField = "spec.limits."
 
-// raiseLimits returns a way that raises the limits of the NodePools whose limits it raises, all of them, to what the waiting pods need; false:
-// it raises none.
+// raiseLimits returns the way with each NodePool limit that it raises, and all other limits of these NodePools, raised
+// to what the pending pods need. It returns false if the way raises no limit.
 func (ex *explanation) raiseLimits(w plan.Way) (plan.Way, bool) {
 	const beyond = int64(1) << 52 // more than any cluster has
 	others, pools := []plan.Change{}, []*model.NodePool{}
@@ -136,7 +136,7 @@ func (ex *explanation) raiseLimits(w plan.Way) (plan.Way, bool) {
 	return w, len(w.Changes) > len(others)
 }
 
-// leftOf returns what a NodePool's limits leave.
+// leftOf returns what remains of a NodePool's limits.
 func (ex *explanation) leftOf(pool string) model.Resources {
 	for _, b := range ex.Pools() {
 		if b.Name == pool {
@@ -146,15 +146,16 @@ func (ex *explanation) leftOf(pool string) model.Resources {
 	return nil
 }
 
-// unlikeliness orders ways by how likely people are to make their least likely change: what is missing is created and limits are raised
-// sooner than a NodePool is changed, and a NodePool sooner than what a pod was made to ask for.
+// unlikeliness returns a sort key for ways, determined by their least likely change. Users create missing objects and
+// raise limits more readily than they change a NodePool, and change a NodePool more readily than the requirements of a
+// pod.
 func unlikeliness(w plan.Way) (most int) {
 	if w.Of != plan.Demand {
 		return 0
 	}
 	for _, ch := range w.Changes {
 		kind, _, _ := strings.Cut(ch.Object, "/")
-		n := 3 // of a pod or its template: where it may run
+		n := 3 // a pod or its template: where the pod may run
 		switch {
 		case ch.Field == "" || strings.HasPrefix(ch.Field, limitField) || ch.Field == "maxSize" || kind == plan.Controller || kind == "capacityquota":
 			n = 0
@@ -169,7 +170,7 @@ func unlikeliness(w plan.Way) (most int) {
 	return most
 }
 
-// compareRequests orders ways that lower a request: after others, and what leaves the pod most of it first.
+// compareRequests compares ways that lower a request. They come after other ways, the largest remaining request first.
 func compareRequests(x, y plan.Way) int {
 	request := func(w plan.Way) (resource string, amount int64) {
 		for _, ch := range w.Changes {
@@ -185,7 +186,7 @@ func compareRequests(x, y plan.Way) int {
 	return cmp.Or(strings.Compare(a, b), cmp.Compare(other, most))
 }
 
-// dropLonger leaves out the ways that make all changes of an earlier one, and more.
+// dropLonger removes the ways that contain all changes of an earlier way, and more.
 func dropLonger(a *plan.Answer) {
 	var kept []plan.Way
 	for _, w := range a.Ways {
@@ -198,8 +199,8 @@ func dropLonger(a *plan.Answer) {
 	a.Ways = append(a.Ways[:0], kept...)
 }
 
-// nearestFirst has the reasons for which no node is launched begin with that of the NodePool that the best way which people can take launches from: the first
-// reason and the first change are of one NodePool.
+// nearestFirst moves the finding of the NodePool that the best editable way uses before the other findings about
+// NodePools, so that the first reason and the first change refer to the same NodePool.
 func nearestFirst(a *plan.Answer) {
 	best := slices.IndexFunc(a.Ways, func(w plan.Way) bool {
 		return w.Of == plan.Demand && w.IsEditable()

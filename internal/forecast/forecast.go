@@ -10,13 +10,13 @@ type Why uint8
 
 // The values of Why.
 const (
-	// LeastError: this method had the smallest error for the past minutes.
+	// LeastError means that this method had the smallest error over the past minutes.
 	LeastError Why = iota
-	// Simplest: a simpler method was about as good as the one with the smallest error.
+	// Simplest means that a simpler method was about as good as the one with the smallest error.
 	Simplest
-	// TooLittleHistory: less than a day of history; no forecast.
+	// TooLittleHistory means that there is less than a day of history. There is no forecast.
 	TooLittleHistory
-	// Outdated: the last observation is older than the recent level; no forecast.
+	// Outdated means that the last observation is older than the recent level. There is no forecast.
 	Outdated
 )
 

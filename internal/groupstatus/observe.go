@@ -30,7 +30,7 @@ type Counts struct {
 	LongUnregistered int // not registered for longer than an instance may take
 }
 
-// Registered returns the number of nodes in the cluster.
+// Registered returns the number of registered nodes.
 func (c Counts) Registered() int { return c.Ready + c.Unready + c.NotStarted + c.BeingDeleted }
 
 // Total returns the number of existing and requested nodes.

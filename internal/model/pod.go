@@ -36,7 +36,7 @@ type Pod struct {
 	Seen                 uint64    // resource version when first seen, which is the order of creation and of kube-scheduler's queue
 	Unschedulable        time.Time // when kube-scheduler last reported it unschedulable; zero: never
 	Refusal              string    // message of that report
-	Bound                time.Time // PodScheduled's transition; zero: not bound
+	Bound                time.Time // last transition time of the PodScheduled condition; zero: not bound
 	Deleting             time.Time // deletionTimestamp; zero: not being deleted
 	EndsWithNamespace    bool      // Deleting is the deletion time of its namespace; the pod itself is not being deleted yet
 	GracePeriod          time.Duration

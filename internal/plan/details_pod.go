@@ -306,7 +306,8 @@ type (
 		detail
 		Field string `have:"%s"`
 	}
-	// OfNodeName is one of the nodes that the pod selects by name or, if empty, the fact that new nodes have other names.
+	// OfNodeName describes a node that the pod selects by name. If Node is empty, it states that a new node would not
+	// have a selected name.
 	OfNodeName struct {
 		detail
 		Node  string `subject:"node/%s|"`

@@ -59,9 +59,10 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// Replicas returns the desired replicas of a workload per minute since 1970, from first to last, both included; -1 if unknown, for
-// example for kinds that kube-state-metrics does not count. If several servers counted the same minute, it uses the highest value.
-// It returns only an error if the query fails or covers too many minutes.
+// Replicas returns the desired replicas of a workload for each minute from first to last, inclusive, in minutes since
+// the Unix epoch. A value is -1 if unknown, for example for kinds that kube-state-metrics does not count. If several
+// servers report a minute, the highest value is used. It returns an error if the query fails or covers too many
+// minutes.
 func (s *Server) Replicas(ctx context.Context, w model.Workload, first, last int64) ([]int, error) {
 	if last < first || last-first >= mostSteps {
 		return nil, fmt.Errorf("ask Prometheus for the replicas of %s: %d minutes, want 1 to %d", w, last-first+1, mostSteps)

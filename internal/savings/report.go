@@ -29,7 +29,7 @@ type Account struct {
 	Periods     []Period // in order of time
 }
 
-// Since returns what was counted from an instant on, aligned to the beginning of its bucket.
+// Since returns the account of the time since t, rounded down to the start of its bucket.
 func (l *Ledger) Since(t time.Time) *Account {
 	a := &Account{Until: time.Unix(l.until, 0).UTC()}
 	if l.until == 0 {

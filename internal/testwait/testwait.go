@@ -124,7 +124,7 @@ func Context(t testing.TB) context.Context {
 	return ContextFor(t, Limit)
 }
 
-// ContextFor is Context with another limit, which is scaled by Factor.
+// ContextFor is like Context, but with the given limit, scaled by Factor, instead of Limit.
 func ContextFor(t testing.TB, limit time.Duration) context.Context {
 	t.Helper()
 	limit = Left(t, limit)

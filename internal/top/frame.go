@@ -13,7 +13,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Frame lays a View out for a terminal: at most Look.Height lines of at most Look.Width columns. details are shown where something is open.
+// Frame renders a View as at most Look.Height lines of at most Look.Width columns. details are shown if a row is open.
 func Frame(v *View, l *Look, details []DetailLine) []Line {
 	foot := footer(l)
 	var out []Line

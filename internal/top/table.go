@@ -10,7 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Tone is how a piece of text stands out; a terminal without colours shows all alike.
+// Tone is the visual emphasis of a piece of text. Terminals without color support ignore it.
 type Tone uint8
 
 // The tones.

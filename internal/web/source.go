@@ -21,7 +21,7 @@ type Source interface {
 	// Report writes the JSON output of a read-only command. since is the period of a report about the past. If the Source has no
 	// such report, the error wraps fs.ErrNotExist.
 	Report(ctx context.Context, w io.Writer, name string, since time.Duration) error
-	// Plan writes what would be launched for manifests in addition to the existing nodes.
+	// Plan writes the nodes that would be launched for the given manifests in addition to the existing nodes.
 	Plan(ctx context.Context, w io.Writer, manifests io.Reader) error
 	// Usages returns the bound pods by node and workload.
 	Usages() []top.Usage

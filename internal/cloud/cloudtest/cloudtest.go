@@ -35,7 +35,7 @@ type Harness struct {
 	Exhaust func(...cloud.OfferingKey)
 	// Throttle makes the next call fail as throttled, with this delay before a retry.
 	Throttle func(after time.Duration)
-	// LoseReply makes the next changing call have its effect without a response.
+	// LoseReply makes the next mutating call take effect but return no response.
 	LoseReply func()
 	// Hang blocks all calls until the returned function is called.
 	Hang func() (release func())

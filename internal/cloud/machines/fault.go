@@ -11,22 +11,22 @@ import (
 
 // Kinds of Fault.
 const (
-	// OutOfCapacity: a launch finds no capacity in the matching offerings.
+	// OutOfCapacity means that no matching offering has capacity for a launch.
 	OutOfCapacity = "out-of-capacity"
-	// NeverRegisters: a machine launched in a matching offering never gets a Node.
+	// NeverRegisters means that a machine launched in a matching offering never gets a Node.
 	NeverRegisters = "never-registers"
-	// NeverReady: its Node is created without kwok.x-k8s.io/node, so it never becomes Ready.
+	// NeverReady means that the Node is created without kwok.x-k8s.io/node, so it never becomes Ready.
 	NeverReady = "never-ready"
-	// Throttle: a call is refused, with Delay as the delay before a retry.
+	// Throttle means that a call is rejected, with Delay as the delay before a retry.
 	Throttle = "throttle"
-	// LostReply: a call has its effect, then the connection is closed without a response.
+	// LostReply means that a call takes effect, but the connection is closed before the response is sent.
 	LostReply = "lost-reply"
-	// Stall: a call waits for Delay before it is processed.
+	// Stall means that a call waits for Delay before it is processed.
 	Stall = "stall"
-	// ListLag: machines launched less than Delay ago are not listed.
+	// ListLag means that machines launched less than Delay ago are not listed.
 	ListLag = "list-lag"
-	// Interrupt: matching machines are interrupted after Delay, with an immediate notice. It affects running machines,
-	// oldest first, at most Count (0: all), and none launched later.
+	// Interrupt means that matching machines are interrupted after Delay, with an immediate notice. It affects running
+	// machines, oldest first, at most Count (0: all), and none launched later.
 	Interrupt = "interrupt"
 )
 

@@ -21,7 +21,7 @@ type Resources interface{ Dim(name string) model.Dim }
 // Settings configures a Provider.
 type Settings struct {
 	Name      string        // name of the provider
-	Server    Server        // server with the groups
+	Server    Server        // server that manages the node groups
 	Timeout   time.Duration // timeout of a call to the server
 	HasTags   bool          // groups have tags, which selector terms can match
 	Other     *OtherClass   // additional kind of node class; nil: none

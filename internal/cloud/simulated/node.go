@@ -24,7 +24,8 @@ type NodeMaker interface {
 }
 
 const (
-	// KwokNode is the label and annotation with the same value that makes kwok simulate the kubelet of a node.
+	// KwokNode is the key of the label and annotation that make kwok simulate the kubelet of a node. Both have the
+	// value KwokNodeValue.
 	KwokNode      = "kwok.x-k8s.io/node"
 	KwokNodeValue = "fake"
 	// NodeViewerPrice is the label from which eks-node-viewer reads dollars per hour.

@@ -25,7 +25,7 @@ type Guest interface {
 	// Apply replays a note of the guest. It is the only place where the guest's state changes.
 	Apply(at time.Time, data json.RawMessage) error
 
-	// Moved reports that a machine was launched or changed its state. It must return at once without using the machines.
+	// Moved is called when a machine was launched or changed state. It must not block and must not call the Model.
 	Moved(id string)
 }
 

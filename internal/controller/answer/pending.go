@@ -15,7 +15,7 @@ import (
 // mostChangesSought is for how many causes, of most pods first, the changes that would help are looked for.
 const mostChangesSought = 50
 
-// ExplainPending says what pending pods wait for, those that wait for the same together.
+// ExplainPending returns the pending pods, grouped by the reason why they are pending.
 func (an *Answers) ExplainPending(ctx context.Context) (report.Pending, error) {
 	v, done, err := an.openView(ctx)
 	if err != nil {

@@ -68,8 +68,8 @@ func (an *Answers) Explain(ctx context.Context, subject string) (report.Why, err
 	return out, err
 }
 
-// History returns the entries about a subject (empty: all) of the given duration until now. If the cluster does not have the object and
-// no entry is about it, the error is a *plan.NoSuchObject.
+// History returns the ledger entries of the last since about subject, or all entries of that time if subject is empty.
+// If the object does not exist and has no entries, it returns a *plan.NoSuchObject error.
 func (an *Answers) History(ctx context.Context, subject string, since time.Duration) (*report.History, error) {
 	now := time.Now()
 	h := &report.History{Since: now.Add(-since), Until: now, Subject: subject}

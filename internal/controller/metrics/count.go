@@ -93,8 +93,8 @@ func (m *Metrics) CountRefusedCommand(x *decide.StartedCommand) {
 	m.disruption.notValid.WithLabelValues(consolidationType(x.Cause, len(x.Candidates))).Add(float64(len(x.Candidates)))
 }
 
-// CountAbortedCommand counts a node whose disruption command was cancelled. Karpenter counts failed replacements, and sets both
-// labels to the decision.
+// CountAbortedCommand increments karpenter_voluntary_disruption_queue_failures_total for a node whose disruption
+// command was canceled. As in Karpenter, the labels decision and consolidation_type are both set to the decision.
 func (m *Metrics) CountAbortedCommand(cause plan.Code) {
 	m.disruption.queueFailures.WithLabelValues("replace", snakeCase(string(cause)), "replace").Inc()
 }

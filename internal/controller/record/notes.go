@@ -12,10 +12,10 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/report"
 )
 
-// noteAgain is how long a note that has not changed is not told again.
+// noteAgain is how long an unchanged note is not repeated.
 const noteAgain = 15 * time.Minute
 
-// tellNotes tells the people who watch an object what a step has to say about it: once, again when it changes, and again after a while.
+// tellNotes records an event for each note of a step. An unchanged note is repeated after noteAgain.
 func (rec *Recorder) tellNotes(now time.Time, notes []plan.Note) {
 	for _, n := range notes {
 		key := n.Kind + "/" + n.Namespace + "/" + n.Name + " " + n.Event
@@ -31,12 +31,13 @@ func (rec *Recorder) tellNotes(now time.Time, notes []plan.Note) {
 	}
 }
 
-// IsNews reports whether a text was not recorded for a key recently, and marks it as recorded.
+// IsNews reports whether text differs from the text last recorded for key, or was recorded at least 15 minutes ago. If
+// so, it records text.
 func (rec *Recorder) IsNews(now time.Time, key, text string) bool {
 	if last, ok := rec.notes[key]; ok && last.text == text && now.Sub(last.at) < noteAgain {
 		return false
 	}
-	if len(rec.notes) >= max(rec.noteSweepAt, fewNotes) { // looked through once for each as many as there are
+	if len(rec.notes) >= max(rec.noteSweepAt, fewNotes) { // amortized: each sweep is followed by as many additions as notes were left
 		for k, t := range rec.notes {
 			if now.Sub(t.at) >= noteAgain {
 				delete(rec.notes, k)
@@ -48,13 +49,13 @@ func (rec *Recorder) IsNews(now time.Time, key, text string) bool {
 	return true
 }
 
-// fewNotes are kept though it may be long since they were told.
+// fewNotes is the number of notes below which old notes are not removed.
 const fewNotes = 50_000
 
-// tellEvery is how often everything is looked at for what blocks its disruption.
+// tellEvery is the interval at which blockers of disruption are recorded.
 const tellEvery = 10 * time.Second
 
-// MayTellBlockers reports whether blockers of disruption are due to be recorded.
+// MayTellBlockers reports whether blockers of disruption are due to be recorded. If so, it restarts the interval.
 func (rec *Recorder) MayTellBlockers(now time.Time) bool {
 	if now.Sub(rec.blockersTold) < tellEvery {
 		return false
@@ -68,7 +69,7 @@ func noteSubject(n plan.Note) string {
 	return kinds[n.Kind] + n.Name
 }
 
-// recordUpdate tells what a write into a claim means for those who watch it.
+// recordUpdate records events for conditions and annotations of a NodeClaim that matter to its users.
 func (rec *Recorder) recordUpdate(a plan.UpdateClaim) {
 	cl := rec.objects.FindClaim(a.Claim)
 	if cl == nil {

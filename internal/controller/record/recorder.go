@@ -23,7 +23,7 @@ type Events interface {
 	Event(kind, namespace, name, uid string, warn bool, reason, message string)
 }
 
-// Objects are NodeClaims and pods as they are known now.
+// Objects looks up the current NodeClaims and pods.
 type Objects interface {
 	FindClaim(name string) *model.Claim
 	FindClaimByNode(node string) *model.Claim
@@ -31,7 +31,7 @@ type Objects interface {
 	Resources() *state.ResourceTable
 }
 
-// Pools are NodePools and their node classes as they are known now.
+// Pools looks up the current NodePools and their node classes.
 type Pools interface {
 	FindPool(name string) *model.NodePool
 	FindNodeClass(group, kind, name string) *state.NodeClass

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package savingskeeper maintains the account of costs and savings (package savings): it passes Snapshots to it,
-// stores it in ConfigMaps, and answers queries about it.
+// Package savingskeeper maintains the account of costs and savings (package savings): it feeds Snapshots to the Ledger,
+// stores the account in ConfigMaps, and answers queries about it.
 //
-// It processes Snapshots in its own goroutine, so the loop never waits for it. Without a store, as in shadow mode,
-// the account starts with the process. Start reading at Keeper.Sample, then Keep.
+// It processes Snapshots in its own goroutine, so the loop never waits for it. Without a store, as in shadow mode, the
+// account is kept in memory only. Start reading at Keeper.Sample, then Keep.
 package savingskeeper
 
 import (
@@ -21,50 +21,50 @@ import (
 )
 
 const (
-	leastBetween = 2 * time.Second  // samples, though the loop is busy
-	mostBetween  = 15 * time.Second // samples, though nothing happens
-	mostWaiting  = 16               // Snapshots that are kept until they are taken in; beyond that, what removals save may not be known
-	storeEvery   = time.Minute      // as much is counted again, or not known, when the process is killed
-	storeLimit   = 5 * time.Second  // of one call
+	leastBetween = 2 * time.Second  // minimum time between two samples, even if the loop is busy
+	mostBetween  = 15 * time.Second // maximum time between two samples, even if nothing changes
+	mostWaiting  = 16               // maximum number of Snapshots that wait to be processed; beyond it, the savings of removals may be unknown
+	storeEvery   = time.Minute      // if the process is killed, this much time is counted twice or is unknown
+	storeLimit   = 5 * time.Second  // timeout of a call
 
 	recentSlot, daysSlot = 0, 1
-	key                  = "savings.json.gz" // the entry of a slot
+	key                  = "savings.json.gz" // key of the entry in each slot
 )
 
 // Store stores the account across restarts, as two maps from keys to bytes.
 type Store interface {
-	// LoadHistories returns the map in a slot, nil if there is none.
+	// LoadHistories returns the map in a slot, or nil if there is none.
 	LoadHistories(ctx context.Context, slot int) (map[string][]byte, error)
-	// StoreHistories replaces the map in a slot. It fails if another process has written it since this one loaded or stored it:
-	// then it must be loaded again.
+	// StoreHistories replaces the map in a slot. It fails if another process has written the map since this process
+	// last loaded or stored it. Then it must be loaded again.
 	StoreHistories(ctx context.Context, slot int, entries map[string][]byte) error
 }
 
-// Keeper maintains the account. It is safe for concurrent use.
+// Keeper maintains the account of costs and savings. It is safe for concurrent use.
 type Keeper struct {
 	log   *slog.Logger
-	store Store // nil: the account ends with the process
-	// Headroom returns the cost of nodes held for Headrooms, in micro-dollars per hour; nil: none. It must be set before the loop
-	// runs.
+	store Store // nil: the account is kept in memory only
+	// Headroom returns the cost of nodes held for Headrooms, in micro-dollars per hour; nil: none. It must be set
+	// before the loop runs.
 	Headroom func() int64
 
-	due     time.Time       // when the loop samples next; the loop's alone
-	going   map[string]bool // by uid of the claims that commands are to remove, in the last Snapshot: it is being deleted; the loop's alone
-	counted time.Time       // when replicas were counted last; sampling's alone
+	due     time.Time       // when the loop samples next; used by the loop only
+	going   map[string]bool // NodeClaims that commands remove, by UID, in the last Snapshot: whether the NodeClaim is being deleted; used by the loop only
+	counted time.Time       // time of the last replica count; used by the sampling goroutine only
 	keeping sync.Mutex
 
 	queue    sync.Mutex
 	waiting  []sample // oldest first
-	sampling bool     // waiting is being worked off
-	missed   bool     // a Snapshot was left out in which a command begins to remove a node
+	sampling bool     // a goroutine is processing waiting
+	missed   bool     // a Snapshot was skipped in which a command begins to remove a node
 
 	mu      sync.Mutex
-	account *savings.Ledger // nil: what is stored was not read yet
-	failing bool            // it is said once
-	days    string          // as they were stored last
+	account *savings.Ledger // nil: the stored account has not been read yet
+	failing bool            // a failure was logged and has not been resolved; it is logged once
+	days    string          // the days part as last stored
 }
 
-// New returns a Keeper of an account that is first read from a store, unless the store is nil.
+// New returns a Keeper. If store is not nil, the account is unknown until Keep has read it from store.
 func New(log *slog.Logger, store Store) *Keeper {
 	k := &Keeper{log: log, store: store}
 	if store == nil {
@@ -73,7 +73,7 @@ func New(log *slog.Logger, store Store) *Keeper {
 	return k
 }
 
-// sample is a Snapshot that the account is to take in.
+// sample is a Snapshot to be added to the account.
 type sample struct {
 	at     time.Time
 	snap   *model.Snapshot
@@ -103,7 +103,8 @@ func (k *Keeper) Sample(now time.Time, snap *model.Snapshot) (next time.Time) {
 	return now.Add(mostBetween)
 }
 
-// begins reports whether a command is to remove a node that none was to remove in the Snapshot before, or has begun to delete it since.
+// begins reports whether a command began to remove a node, or to delete a node that it removes, since the last
+// Snapshot.
 func (k *Keeper) begins(snap *model.Snapshot) (begins bool) {
 	var going map[string]bool
 	for _, c := range snap.Claims {
@@ -122,7 +123,7 @@ func (k *Keeper) begins(snap *model.Snapshot) (begins bool) {
 	return begins
 }
 
-// workOff takes in the Snapshots that wait, one after the other, until there is none.
+// workOff processes the waiting Snapshots in order until none is left.
 func (k *Keeper) workOff() {
 	for {
 		k.queue.Lock()
@@ -158,10 +159,10 @@ func (k *Keeper) observe(s sample) {
 	}
 }
 
-// errNotRead: the account is not known yet.
+// errNotRead is returned while the account has not been read from the store.
 var errNotRead = errors.New("stored savings have not been read yet; retry in a few seconds. If this persists, check the controller's log, and that it is the leader and not passive")
 
-// Since returns the account from an instant on. It returns an error if the account has not been read yet.
+// Since returns the account of the time since t. It returns an error if the account has not been read yet.
 func (k *Keeper) Since(t time.Time) (*savings.Account, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -171,12 +172,13 @@ func (k *Keeper) Since(t time.Time) (*savings.Account, error) {
 	return k.account.Since(t), nil
 }
 
-// Keep reads the stored account, then stores it every minute and when the context ends. Without a store it returns at once.
+// Keep reads the stored account, then stores it every minute and when ctx is canceled. Without a store, it returns
+// immediately.
 func (k *Keeper) Keep(ctx context.Context) {
 	if k.store == nil {
 		return
 	}
-	k.keeping.Lock() // the last one may still be ending
+	k.keeping.Lock() // the previous call may still be ending
 	defer k.keeping.Unlock()
 	k.forget() // another leader may have written since
 	tick := time.NewTicker(storeEvery)
@@ -192,7 +194,7 @@ func (k *Keeper) Keep(ctx context.Context) {
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit/2)
 			defer cancel()
 			k.save(last)
-			k.forget() // nobody keeps it from now on
+			k.forget() // it is no longer maintained from now on
 			return
 		case <-retry:
 		case <-tick.C:
@@ -201,7 +203,7 @@ func (k *Keeper) Keep(ctx context.Context) {
 	}
 }
 
-// load reads what is stored, unless it has been.
+// load reads the stored account, unless it is already known.
 func (k *Keeper) load(ctx context.Context) error {
 	k.mu.Lock()
 	known := k.account != nil
@@ -220,7 +222,7 @@ func (k *Keeper) load(ctx context.Context) error {
 		parts[slot] = entries[key]
 	}
 	l, err := savings.Decode(parts[recentSlot], parts[daysSlot])
-	if err != nil { // a newer version's is kept: whoever wants to begin anew deletes the ConfigMaps
+	if err != nil { // an account of a newer version is kept; users delete the ConfigMaps to start over
 		return fmt.Errorf("ConfigMaps dovetail-savings-0 and dovetail-savings-1: %w; delete both to start over", err)
 	}
 	k.mu.Lock()
@@ -229,7 +231,7 @@ func (k *Keeper) load(ctx context.Context) error {
 	return nil
 }
 
-// save stores the account: the days first, if they have changed.
+// save stores the account. It stores the days first, if they have changed.
 func (k *Keeper) save(ctx context.Context) {
 	k.mu.Lock()
 	account, stored := k.account, k.days
@@ -251,7 +253,7 @@ func (k *Keeper) save(ctx context.Context) {
 	}
 	put(recentSlot, recent)
 	switch {
-	case errors.Is(err, savings.ErrTooLarge): // reading it again would lose what came since, and be too large again
+	case errors.Is(err, savings.ErrTooLarge): // reading the stored account again would lose recent data, and would not make it smaller
 		k.say("savings can't be stored, and are lost when this process exits", err)
 		return
 	case err != nil:
@@ -264,7 +266,7 @@ func (k *Keeper) save(ctx context.Context) {
 	k.mu.Unlock()
 }
 
-// encode returns the two parts of the account. The lock is not held while they are encoded.
+// encode returns the two parts of the account. The lock is not held during encoding.
 func (k *Keeper) encode(account *savings.Ledger) (recent, days []byte, err error) {
 	for fits := false; !fits && err == nil; {
 		k.mu.Lock()
@@ -279,7 +281,8 @@ func (k *Keeper) encode(account *savings.Ledger) (recent, days []byte, err error
 	return recent, days, err
 }
 
-// forget has the account read again: another process has written, or nobody knows what came of a write.
+// forget makes Keep read the account again, because another process has written it, or the result of a write is
+// unknown.
 func (k *Keeper) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -265,7 +265,8 @@ func (s *Watcher) chargeUntil(now time.Time) {
 // SetOthers sets the other live autoscalers for the report.
 func (s *Watcher) SetOthers(others []string) { s.others = others }
 
-// Report compares the decisions so far with what happened. It extends until now if the cluster has been read.
+// Report returns the comparison of Dovetail's decisions with the actions of the active autoscaler. If isRead is true,
+// it includes the time up to now.
 func (s *Watcher) Report(now time.Time, isRead bool) report.Shadow {
 	if isRead {
 		s.observe(now, s.state.Snapshot(now))

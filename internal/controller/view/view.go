@@ -18,28 +18,28 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
-// View is what the last step saw and remembers.
+// View contains the Snapshot that the last step read, and the state that it keeps.
 type View struct {
 	Snap   *model.Snapshot
 	Mem    decide.Memory
 	Policy decide.Policy
 
-	Classes []*state.NodeClass // by group, kind and name
-	Divided bool               // NodePools are divided with another autoscaler, and something is its
+	Classes []*state.NodeClass // sorted by group, kind and name
+	Divided bool               // whether the NodePools are divided between Dovetail and another autoscaler, and that autoscaler manages at least one object
 
-	Theirs map[string]string // by name: NodePools that Snap leaves out, and who manages them, for people
-	Left   []*model.Pod      // pending pods that Snap leaves out, since NodePools of Theirs can launch nodes for them, in its order
+	Theirs map[string]string // NodePools that are not in Snap, by name, with the name of their manager for messages
+	Left   []*model.Pod      // pending pods that are not in Snap, because NodePools in Theirs can launch nodes for them; in the order of the Snapshot
 }
 
-// Managers returns who manages the NodePools of Theirs, for people, each once, sorted.
+// Managers returns the distinct managers of the NodePools in Theirs, sorted, as text for a message.
 func (v *View) Managers() string {
 	return strings.Join(slices.Compact(slices.Sorted(maps.Values(v.Theirs))), " and ")
 }
 
-// NodeGroups returns the node groups of all classes, each once, by name; nil if there are none.
+// NodeGroups returns the distinct node groups of all classes, sorted by name, or nil if there are none.
 func (v *View) NodeGroups() []model.NodeGroup { return state.NodeGroups(v.Classes) }
 
-// ObserveGroups returns how node groups stand, with those whose nodes have not become usable of late.
+// ObserveGroups returns the status of node groups, including the groups whose nodes recently failed to become usable.
 func (v *View) ObserveGroups(groups []model.NodeGroup, now time.Time) *groupstatus.View {
 	s := groupstatus.Observe(v.Snap, groups, now)
 	for _, f := range v.Mem.FailingGroups(now) {

@@ -54,7 +54,7 @@ type Ailment struct {
 	Cause  plan.Reason
 	Due    time.Time
 	Drain  time.Duration
-	Urgent time.Time // of several broken nodes, the one with the earliest is repaired first
+	Urgent time.Time // repair priority: the node with the earliest time is repaired first
 	Reboot bool      // by all that it is broken by, it is rebooted and not replaced
 }
 

@@ -40,7 +40,8 @@ type BackOffMemory struct {
 	byClaim map[string]BackOff // by uid
 }
 
-// Until returns the end of the current or last back-off of a NodeClaim, by UID; zero: none is known.
+// Until returns when the current or last back-off of the NodeClaim with the given UID ends, or the zero time if there
+// was none.
 func (m *BackOffMemory) Until(uid string) time.Time { return m.byClaim[uid].Until }
 
 // Hold starts a back-off of a NodeClaim, by UID, after a failed disruption command: d the first time, twice as long each further

@@ -64,8 +64,8 @@ func (pol Policy) BindRefusal(p *model.Pod, names []string) plan.Reason {
 	return plan.Reason{}
 }
 
-// ReservationRefusal returns why a new NodeClaim of a NodePool with these requests cannot be reserved for its pods (at least one);
-// an empty code: it can. names are the resource names by model.Dim.
+// ReservationRefusal returns the reason why a new NodeClaim cannot be reserved for its pods. The reason has an empty
+// code if it can. pods must not be empty; names are the resource names, indexed by model.Dim.
 func (pol Policy) ReservationRefusal(pool *model.NodePool, requests model.Resources, pods []*model.Pod, names []string) plan.Reason {
 	if pol.Mode == Off {
 		return plan.Reason{Code: plan.LandingOff, Pool: pool.Name}

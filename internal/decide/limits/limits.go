@@ -331,10 +331,10 @@ func selectorsText(limits []model.LimitUse) string {
 	return out.String()
 }
 
-// Share returns, for each pool, the limits that its nodes count against. A NodePool of which only some offerings count against a
-// limit becomes several pools, one per set of offerings that count alike. Their instance types are the same in each step while the
-// pool's types and the limits are unchanged, so state about them remains valid. A NodePool with strict minValues is not split, and
-// counts if any of its offerings does. before are the known parts; Share returns the parts to keep.
+// Share returns, for each pool, the limits that apply to its nodes. If only some offerings of a NodePool count against
+// a limit, Share splits it into one pool per set of offerings with equal limits. A NodePool with strict minValues is
+// not split, and counts if any of its offerings does. before is the result of the previous step. It is reused for
+// unchanged pools and limits, so their instance types, and state about them, remain valid.
 func Share(pools []solve.Pool, limits []model.LimitUse, before Parts) ([]solve.Pool, Parts) {
 	if len(limits) == 0 {
 		return pools, nil
@@ -467,7 +467,7 @@ func splitPool(p *model.NodePool, selects []func(*model.InstanceType, *model.Off
 	return out
 }
 
-// Reached returns the first limit that does not allow one more NodeClaim, and false if all do.
+// Reached reports whether a limit prevents one more NodeClaim, and returns the reason for the first such limit.
 func Reached(v *cluster.View, a *plan.CreateClaim, uses []model.LimitUse) (plan.Reason, bool) {
 	uncounted := uncountedLimits(v)
 	coming := comingNode{pool: a.Pool, requirements: a.Requirements, types: a.Types}

@@ -45,9 +45,9 @@ func AdoptMembers(v *cluster.View) (out []plan.CreateClaim) {
 	return out
 }
 
-// EndUnadopted terminates members that were launched for a NodeClaim that was given up, and that no NodePool adopts within the
-// grace period. A NodePool whose offerings are not known yet may still adopt one, and so may any NodePool after the cloud has
-// replaced the members of its group.
+// EndUnadopted terminates members whose launch was abandoned, if no NodePool adopts them within the grace period. It
+// keeps members that a NodePool may still adopt: if the NodePool's offerings are not known yet, or while the cloud is, or
+// may be, replacing the members of the group.
 func EndUnadopted(v *cluster.View, grace time.Duration) (out plan.Part) {
 	for _, i := range membersOfNobody(v, func(i *model.Instance) bool { return !i.GivenUp.IsZero() }) {
 		if i.Replacing || poolOfMember(v.Snapshot.Pools, i) != nil || slices.ContainsFunc(v.Snapshot.Pools, func(p *model.NodePool) bool { return servesMember(p, i) && len(p.Types) == 0 }) {

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package nodegroups has the rules of node groups: the expander, which chooses a group among several that fit, balancing of
-// similar groups, minimum and maximum sizes, when a node is launched for a pod, the last activity of a group (for delays after
-// scale-up, scale-down and failure), and the adoption of existing members by a NodePool.
+// Package nodegroups implements the rules for node groups:
 //
-// It solves only to try a group for the demand, and starts no action: its results are rankings, limits and texts.
+//   - the expander, which chooses a group among several that fit
+//   - balancing of similar groups
+//   - minimum and maximum sizes
+//   - when a node is launched for a pod
+//   - the last activity of a group, for delays after scale-up, scale-down and failure
+//   - the adoption of existing members by a NodePool
+//
+// It calls the solver only to test whether a group fits the demand, and starts no action: its results are rankings,
+// limits and texts.
 //
 // Start reading at Expander.
 package nodegroups

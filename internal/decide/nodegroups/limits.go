@@ -11,7 +11,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve"
 )
 
-// Groups are the node groups with constraints on their size, by name.
+// Groups maps names of node groups with size limits to the groups.
 type Groups map[string]*disrupt.NodeGroup
 
 // New returns the node groups with constraints on their size, and the number of their staying machines. A machine without a

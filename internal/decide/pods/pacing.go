@@ -18,7 +18,7 @@ import (
 
 // Pace limits the number of pods that are evicted at a time.
 type Pace struct {
-	Concurrency int // maximum number of evicted pods that are not bound again
+	Concurrency int // maximum number of evicted pods that have not been rescheduled yet
 	Retries     int // maximum number of evictions per step that are retried
 }
 

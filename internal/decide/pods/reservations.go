@@ -229,7 +229,7 @@ func (rt *Reservations) hasSlotFor(p *model.Pod) bool {
 	return false
 }
 
-// OfNode returns the NodeClaim of the node at a position, and its reservation; nil: none.
+// OfNode returns the NodeClaim and reservation of the node at position p, or nil if it has none.
 func (rt *Reservations) OfNode(p int32) (*model.Claim, *cluster.Reservation) {
 	if c := rt.ClaimOn(p); c != nil {
 		return c, rt.ByClaim[c.Name]

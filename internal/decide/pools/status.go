@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package pools decides about NodePools as a whole: their status (conditions, resources, node count), how many of their last
-// launches registered as nodes, and the number of nodes of static NodePools (spec.replicas).
+// Package pools computes the status of NodePools (conditions, resources, node count, registration rate of recent
+// launches) and scales static NodePools (spec.replicas).
 //
-// It never launches for a pod, and does not compute limits (packages limits and decide). Every function is pure: it reads a View
-// and its arguments, and returns actions and what to remember.
+// It never launches for a pod, and does not compute limits (packages limits and decide). Every function is pure: it
+// reads a View and its arguments, and returns actions and the state to keep.
 //
-// Invariants: a status is written only if it changes, and at most once per interval; a static NodePool never exceeds a limit.
+// Invariants: a status is written only if it changes, and at most once per interval; a static NodePool never exceeds a
+// limit.
 //
 // Start reading at Status and ScaleStatic.
 package pools

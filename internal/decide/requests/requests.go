@@ -25,7 +25,7 @@ import (
 type State struct {
 	Request *model.ProvisioningRequest
 	Total   int // number of its pods
-	Arrived int // number of its pods that exist and are on a node
+	Arrived int // number of pods that are bound to a node
 	Ready   int // number of pods that can start now: with reserved capacity on a Ready node
 	Coming  int // number of pods with capacity on a node that is being launched
 
@@ -284,7 +284,8 @@ func AreDue(v *cluster.View, mem Memory, covered map[string]bool, expected func(
 	})
 }
 
-// Bars returns the classes for which no node is launched, because their requests use only free capacity.
+// Bars returns the pod classes for which no node is launched, because their ProvisioningRequest uses only existing
+// capacity (check-capacity).
 func Bars(v *cluster.View, pods []*model.Pod) (out []Barred) {
 	only := map[string]bool{}
 	for _, r := range v.Snapshot.Requests {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copyright 2026 The Dovetail Authors
 
-// Package scaleforecast records how many pods each workload had, and forecasts from that when a workload scales up or down
-// again. Consolidation uses the forecast to limit the time for which a saving counts (disrupt: the horizon).
+// Package scaleforecast records the number of pods of each workload, and uses it to forecast when a workload scales up or
+// down again. Consolidation uses the forecast to limit the time for which a saving counts (disrupt: the horizon).
 //
 // It never forecasts a number of pods that a workload did not have before, and it is unrelated to spec.replicas of static
 // NodePools (decide/pools) and to demand while a node boots (forecast). A Memory is immutable: Sample returns the next one.
@@ -23,49 +23,51 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// Room that a workload has left is not free for ever: an autoscaler takes it again in some minutes, people each
-// morning. What giving its machines back saves ends then; so does what moving its pods saves when it shrinks. So the
-// number of each workload's pods is remembered. From how long it stayed below or above a level before follows when it
-// is expected to cross it again; for levels that it never came back to, how often it has changed lately says how long
-// its present one lasts (changeRate). Nothing else about consolidation depends on what happened before.
+// The free capacity that a workload leaves behind is not free forever: an autoscaler may need it again within minutes,
+// or users each morning. Savings from removing its nodes end at that time, and savings from moving its pods end when it
+// scales down. Therefore, the number of pods of each workload is recorded. The forecast is based on how long it stayed
+// below or above a level before. For levels to which it never returned, the frequency of recent changes determines how
+// long the current level lasts (changeRate). No other part of consolidation depends on history.
 
-// Memory is how many pods workloads had. The zero value knows nothing.
+// Memory records the number of pods of each workload over time. The zero value is empty.
 type Memory struct {
 	replicas    map[model.Workload]*replicaHistory
-	replicasDue time.Time // when they are counted next
+	replicasDue time.Time // time of the next count
 
 	counted podCounts
 }
 
-// podCounts is what the latest count found on each node: most nodes are the very same at the next.
+// podCounts contains the results of the latest count for each node, because most nodes are unchanged at the next count.
 type podCounts struct {
-	numbers map[model.Workload]int // from 0, so that a workload is found without its name
+	numbers map[model.Workload]int // numbers of workloads, starting at 0, so that counts are not looked up by name
 	nodes   map[*model.Node][]workloadPods
 }
 
-// workloadPods is how many pods of a workload there are, and the last one that was counted.
+// workloadPods is the number of pods of a workload, and the last pod that was counted.
 type workloadPods struct {
-	of   int // its number
+	of   int // number of the workload in podCounts.numbers
 	pods int
 	like *model.Pod
 }
 
 const (
 	replicaSampleEvery = time.Second
-	replicaSampleRest  = 200 * time.Microsecond // and so much longer for each pod that was counted: a thousandth of a processor or so
-	replicaHistoryAge  = 8 * 24 * time.Hour     // a week and a day: what happens weekly is seen to happen again
-	mostReplicaChanges = 128                    // a workload, the latest
-	mostWorkloads      = 10_000                 // those that changed last
+	replicaSampleRest  = 200 * time.Microsecond // additional interval for each counted pod, which limits counting to about a thousandth of a CPU
+	replicaHistoryAge  = 8 * 24 * time.Hour     // a week and a day, so that weekly changes are recognized
+	mostReplicaChanges = 128                    // maximum number of recorded changes per workload; the latest are kept
+	mostWorkloads      = 10_000                 // maximum number of workloads; those with the latest changes are kept
 
-	// passingWithin is how soon a workload has its number of pods again whose pods were evicted or replaced: a pod is made again when
-	// the old one is gone at the latest, mostly after a grace period of 30 seconds. Whether anybody counts meanwhile is chance.
+	// passingWithin is the time within which a workload has the same number of pods again after pods were evicted or
+	// replaced. A pod is recreated at the latest when the old one is gone, usually after a grace period of 30 seconds.
+	// Whether a count falls into that time is chance.
 	passingWithin = 45 * time.Second
 
-	// leastEpisodes is how often a workload must have been below a level and come back for that to be expected again.
+	// leastEpisodes is how often a workload must have returned to a level before another return is forecast.
 	leastEpisodes = 2
 )
 
-// Sample returns the memory with how many pods each workload has now, those pending included and those being deleted not.
+// Sample returns the memory with the current number of pods of each workload, including pending pods and excluding pods
+// that are being deleted.
 func (m Memory) Sample(s *model.Snapshot, now time.Time) Memory {
 	if now.Before(m.replicasDue) {
 		return m
@@ -115,9 +117,10 @@ func (m Memory) Sample(s *model.Snapshot, now time.Time) Memory {
 	return Memory{replicas: next, replicasDue: now.Truncate(every).Add(every), counted: counted}
 }
 
-// count returns how many pods each workload has, by its number, those pending included, and what the next count begins with.
+// count returns the number of pods of each workload, indexed by the number of the workload, including pending pods. It
+// also returns the state for the next count.
 func (k podCounts) count(s *model.Snapshot) ([]workloadPods, podCounts) {
-	if len(k.numbers) > 2*mostWorkloads { // most of them are gone
+	if len(k.numbers) > 2*mostWorkloads { // most of them no longer exist
 		k = podCounts{}
 	}
 	counts := make([]workloadPods, len(k.numbers), len(k.numbers)+1)
@@ -125,7 +128,7 @@ func (k podCounts) count(s *model.Snapshot) ([]workloadPods, podCounts) {
 	number := func(w model.Workload) int {
 		i, ok := next.numbers[w]
 		if !ok {
-			if len(counts) == len(k.numbers) { // the first new one: what an earlier count has is not written to
+			if len(counts) == len(k.numbers) { // first new workload: copy, because the numbers of an earlier count must not be modified
 				if next.numbers = maps.Clone(k.numbers); next.numbers == nil {
 					next.numbers = map[model.Workload]int{}
 				}
@@ -152,7 +155,7 @@ func (k podCounts) count(s *model.Snapshot) ([]workloadPods, podCounts) {
 	return counts, next
 }
 
-// countPods counts the pods of each workload, by the first of them.
+// countPods returns the number of pods of each workload, ordered by the first pod of each.
 func countPods(pods []*model.Pod, number func(model.Workload) int) (out []workloadPods) {
 	at := map[int]int{}
 	for _, p := range pods {
@@ -171,8 +174,9 @@ func countPods(pods []*model.Pod, number func(model.Workload) int) (out []worklo
 	return out
 }
 
-// withChange returns the history after one more change; like is one of the pods, nil where there is none. A number that comes back within
-// passingWithin after a fall has not changed: the fall is forgotten. A rise is not: it will want nodes again.
+// withChange returns the history after another change. like is one of the pods, or nil if there is none. If the number
+// returns to the value before a decrease within passingWithin, the decrease is removed from the history. An increase is
+// kept, because the workload will need nodes again.
 func (h *replicaHistory) withChange(c replicaChange, like *model.Pod) *replicaHistory {
 	for i := len(h.changes) - 1; i > 0 && c.at.Sub(h.changes[i].at) < passingWithin; i-- {
 		if h.changes[i].pods > c.pods {
@@ -197,8 +201,8 @@ func (h *replicaHistory) withChange(c replicaChange, like *model.Pod) *replicaHi
 	return out
 }
 
-// AddTo adds to the input of a search when workloads are forecast to scale up or down within a duration, and returns when to
-// forecast again: when the first of these forecasts has become twice as long, or is due.
+// AddTo adds the forecast scale-ups and scale-downs of the next within to the input of a search. It returns the time at
+// which the forecasts must be computed again.
 func (m Memory) AddTo(in *disrupt.Input, now time.Time, within time.Duration) (until time.Time) {
 	falls := map[model.Workload][]disrupt.ScaleDown{}
 	var key []string
@@ -206,7 +210,7 @@ func (m Memory) AddTo(in *disrupt.Input, now time.Time, within time.Duration) (u
 		minutes := bits.Len(uint(c.in / time.Minute))
 		key = append(key, fmt.Sprintf("%s %s %d %d", w, what, c.pods, minutes))
 		stayed := now.Sub(m.replicas[w].changedAt())
-		if c.irregular { // when it has stayed so long as would be said to be longer
+		if c.irregular { // when it has lasted so long that the forecast would be longer
 			until = model.EarlierOf(until, now.Add(max(time.Minute<<minutes-stayed, replicaSampleEvery)))
 		} else { // see timeUntil
 			until = model.EarlierOf(until, now.Add(c.in+(stayed+c.in)/4+2*replicaSampleEvery))
@@ -245,11 +249,11 @@ func (m Memory) AddTo(in *disrupt.Input, now time.Time, within time.Duration) (u
 	return until
 }
 
-// pods is how many there are now.
+// pods returns the current number of pods.
 func (h *replicaHistory) pods() int { return h.changes[len(h.changes)-1].pods }
 
-// rises is when a workload is expected to have one pod more than now, two, four and so on, as far as it ever had them
-// or rises lately, soonest first.
+// rises returns when a workload is forecast to have one more pod than now, two more, four more and so on, soonest
+// first, up to the highest number that it has had, and when its next irregular increase is forecast.
 func (h *replicaHistory) rises(now time.Time) []crossing {
 	most := 0
 	for _, c := range h.changes {
@@ -265,8 +269,8 @@ func (h *replicaHistory) rises(now time.Time) []crossing {
 	return out
 }
 
-// drops is when a workload is expected to have one pod fewer than now, two, four and so on, as far as it ever had so
-// few or falls lately, soonest first.
+// drops returns when a workload is forecast to have one pod fewer than now, two fewer, four fewer and so on, soonest
+// first, down to the lowest number that it has had, and when its next irregular decrease is forecast.
 func (h *replicaHistory) drops(now time.Time) []crossing {
 	least := h.pods()
 	for _, c := range h.changes {
@@ -282,7 +286,7 @@ func (h *replicaHistory) drops(now time.Time) []crossing {
 	return out
 }
 
-// crossings asks for one pod, two, four and so on up to a distance, and lists what is expected, soonest first.
+// crossings calls until for 1, 2, 4 and so on up to distance pods, and returns the forecasts, soonest first.
 func crossings(distance int, until func(pods int) (time.Duration, bool)) (out []crossing) {
 	for k := 1; k <= distance; {
 		if in, ok := until(k); ok {
@@ -297,13 +301,14 @@ func crossings(distance int, until func(pods int) (time.Duration, bool)) (out []
 	return out
 }
 
-// timeUntil is how long it is expected to take until the number of pods has crossed a level, as there says of a number.
-// It looks at the times before that it took to be there: of those that were longer than this one has been so far, the
-// median tells how much longer this one will be. One that was hardly shorter counts too, since no two are equally long:
-// it is taken to end now. Where most were shorter, or too few are known, ok is false.
+// timeUntil forecasts the time until the number of pods satisfies there. It compares the current period in which the
+// number does not satisfy there with earlier periods. The forecast is that the current period lasts as long as the
+// median of the earlier periods that were longer. A slightly shorter period also counts, because no two periods are
+// equally long: then the current period is forecast to end now. ok is false if most earlier periods were shorter, or
+// too few are known.
 func (h *replicaHistory) timeUntil(now time.Time, there func(pods int) bool) (left time.Duration, ok bool) {
 	var took []time.Duration
-	var away time.Time // since when it is not there
+	var away time.Time // since when the number has not satisfied there
 	for i, c := range h.changes {
 		switch {
 		case there(c.pods):
@@ -311,7 +316,7 @@ func (h *replicaHistory) timeUntil(now time.Time, there func(pods int) bool) (le
 				took = append(took, c.at.Sub(away))
 			}
 			away = time.Time{}
-		case away.IsZero() && i > 0: // what was before the first change is not known
+		case away.IsZero() && i > 0: // the period before the first change is not known
 			away = c.at
 		}
 	}

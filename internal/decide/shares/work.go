@@ -33,7 +33,7 @@ type workShares struct {
 	before WorkMemory
 }
 
-// WorkInput configures how work is measured, and how much of it a step may do.
+// WorkInput contains the work budget of a step and the objects by which work is measured.
 type WorkInput struct {
 	Now      time.Time
 	StepWork int64

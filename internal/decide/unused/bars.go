@@ -137,7 +137,7 @@ func (ba *Bars) On(p *model.Pod, pool string) (out []Bar) {
 	return out
 }
 
-// OnStatic returns what prevents a static NodePool from launching a node; false: nothing.
+// OnStatic returns the reason that prevents a static NodePool from launching a node, and reports whether there is one.
 func (ba *Bars) OnStatic(p *model.NodePool) (Bar, bool) {
 	t := templateOfKey(cluster.SlotKey{Class: staticClass, Owner: p.UID})
 	for _, k := range ba.counts.sorted() {

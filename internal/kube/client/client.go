@@ -159,8 +159,8 @@ func ConnectUser(ctx context.Context, path, contextName, userAgent string) (c *C
 	return c, used, err
 }
 
-// Contexts returns the sorted names of the contexts of a user's kubeconfig: of the file path or, if that is empty, of the
-// files that ConnectUser reads.
+// Contexts returns the sorted context names of the kubeconfig at path. If path is empty, it reads the same files as
+// ConnectUser.
 func Contexts(path string) ([]string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path

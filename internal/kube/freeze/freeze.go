@@ -44,14 +44,15 @@ type object = map[string]any
 // change modifies a NodePool, and returns a sentence without its name and whether the NodePool is to be written.
 type change func(pool object) (string, bool, error)
 
-// Freeze adds a budget of 0 nodes to each NodePool, from now for a duration, rounded up so that it ends at a full minute; 0: without an end. It
-// replaces the budget of an earlier Freeze. It returns a sentence for each NodePool, by name, also with an error: one NodePool that can't be
-// written does not prevent the others.
+// Freeze adds a disruption budget of 0 nodes to each NodePool. The budget lasts for duration, rounded up so that it
+// ends at a full minute, or indefinitely if duration is 0, and replaces that of an earlier Freeze. If a NodePool cannot
+// be written, Freeze continues with the others: it returns one message per NodePool without an error, sorted by name,
+// and the joined errors.
 func (f *NodePools) Freeze(ctx context.Context, now time.Time, duration time.Duration) ([]string, error) {
 	return f.each(ctx, freezing(now, duration))
 }
 
-// Undo removes the budgets that Freeze added, and no others. Its results are as those of Freeze.
+// Undo removes only the budgets that Freeze added. It returns the same results as Freeze.
 func (f *NodePools) Undo(ctx context.Context) ([]string, error) { return f.each(ctx, undoing) }
 
 func freezing(now time.Time, duration time.Duration) change {

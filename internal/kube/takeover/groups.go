@@ -33,8 +33,8 @@ type NodeGroups struct {
 
 // Cloud reads and changes node groups in the cloud during a takeover.
 type Cloud interface {
-	// DescribeGroup returns the tags of a group and its members, by provider ID or its last part. found is false if no
-	// group has the name.
+	// DescribeGroup returns the tags of a group and the provider IDs of its members, or the last segments of those IDs.
+	// found is false if the group does not exist.
 	DescribeGroup(ctx context.Context, name string) (tags map[string]string, members []string, found bool, err error)
 	// ForgetClaims removes the marks that assign members to NodeClaims.
 	ForgetClaims(ctx context.Context, members []string) error

@@ -123,7 +123,7 @@ func setIn[T any](ix *Index, m map[string]*T, key string, x *T) {
 	m[key] = x
 }
 
-// SetCapacity adds, changes or (nil) removes a CSIStorageCapacity. It returns its StorageClass.
+// SetCapacity adds or updates a CSIStorageCapacity, or removes it if x is nil. It returns the name of its StorageClass.
 func (ix *Index) SetCapacity(key string, x *storagev1.CSIStorageCapacity) (class string) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()

@@ -46,7 +46,7 @@ type Write struct {
 // Denied is a kind that could not be listed.
 type Denied struct{ Group, Resource, Why string }
 
-// LeasedScaler is a running node autoscaler.
+// LeasedScaler is a running node autoscaler, identified by its leader election Lease.
 type LeasedScaler struct{ Name, Lease string }
 
 // ReadSurvey lists once the objects that affect an autoscaler and adds them to m. It neither watches nor writes. A kind

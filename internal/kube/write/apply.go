@@ -17,9 +17,9 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 )
 
-// Apply applies a NodePool or a NodeGroupClass with server-side apply as a field manager; with dryRun nothing is stored.
-// before is the stored object, nil if none, and after the result, both without status and server-set metadata. A field
-// owned by another manager with a different value is an error that names both.
+// Apply applies a NodePool or NodeGroupClass with server-side apply. If dryRun is true, nothing is stored. before is
+// the stored object (nil if none) and after is the result, both without status and server-set metadata. Apply returns
+// an error that names both managers if another manager owns a field with a different value.
 func Apply(ctx context.Context, c *client.Client, o map[string]any, manager string, dryRun bool) (before, after map[string]any, err error) {
 	u := unstructured.Unstructured{Object: o}
 	kind, name := u.GetKind(), u.GetName()

@@ -24,8 +24,8 @@ func (a *Actor) claimKind() kind[*karpv1.NodeClaim] {
 	return kind[*karpv1.NodeClaim]{"nodeclaim", "nodeclaims", a.c.Karpenter, &a.c.Seen.Claims, func() *karpv1.NodeClaim { return &karpv1.NodeClaim{} }}
 }
 
-// CreateClaim creates a NodeClaim. If one of the same name exists, it is the same NodeClaim, because names are derived
-// from the purpose.
+// CreateClaim creates a NodeClaim. It succeeds if the NodeClaim already exists, because names are derived from the
+// purpose of the launch.
 func (a *Actor) CreateClaim(ctx context.Context, c plan.CreateClaim) (uint64, error) {
 	claim, err := a.t.ClaimObject(c)
 	if err != nil {

@@ -31,7 +31,7 @@ import (
 type Followed struct {
 	Recorded int // launches, removals and evictions
 	Same     int // decided on the state recorded before, too
-	Added    int // decided for several consecutive seconds, and not recorded
+	Added    int // number of actions that were decided for several consecutive seconds but are not in the recording
 
 	Differing []replay.Decision // recorded and not decided, at most maxDiffering
 	Steps     int

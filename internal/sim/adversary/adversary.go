@@ -16,30 +16,30 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/sim"
 )
 
-// Adversary keeps the pods of some owners off every node that is launched for them alone, and counts the results. It implements
-// sim.Adversary.
+// Adversary keeps the pods of some owners off every node that is launched only for them, and counts the results. It
+// implements sim.Adversary.
 type Adversary struct {
 	Victims map[string]Adversity // by UID of the owner
-	Pool    string               // a NodePool whose NodeClaims are all refused; empty: none
-	Pause   time.Duration        // the adversary is inactive in the second half of each such period; 0: never
+	Pool    string               // NodePool whose NodeClaims are all rejected; empty: none
+	Pause   time.Duration        // the adversary is inactive in the first half of each period of this length; 0: never
 	// UsedAfter is the lifetime after which a node that was launched for no pod counts as used.
 	UsedAfter time.Duration
 
 	Bought  map[string]*Purchase       // by UID of the NodeClaim
-	Refused map[string][]time.Time     // by owner: times of refused NodeClaims
-	MadeFor map[string][]string        // by UID of the NodeClaim: the owners for which it was launched; others may have joined
+	Refused map[string][]time.Time     // by owner: times of rejected NodeClaims
+	MadeFor map[string][]string        // by UID of the NodeClaim: owners for which it was launched; pods of other owners may also use it
 	Ran     map[string]map[string]bool // by owner: UIDs of its pods that have run
 
-	Interrupted int // machines of the offering that InterruptsOffering is against
+	Interrupted int // number of interrupted machines of the offering that InterruptsOffering targets
 
-	target     sim.Offered // that offering; zero: none yet
+	target     sim.Offered // offering that InterruptsOffering targets; zero: none yet
 	began, now time.Time
 }
 
-// Adversity is what an Adversary does.
+// Adversity is a kind of action of an Adversary.
 type Adversity int
 
-// The kinds of Adversity.
+// Kinds of Adversity.
 const (
 	TaintsNodes Adversity = iota
 	RefusesClaims
@@ -47,21 +47,21 @@ const (
 	DeletesClaims
 	DeletesNodes
 	EndsMachines
-	RefusesPods // as kube-scheduler and admission do
+	RefusesPods // rejects pods on nodes, like kube-scheduler and admission do
 	ExpiresClaims
 	KeepsDriversOut    // CSI drivers never run on the nodes
-	RemovesLabels      // Dovetail's labels, from nodes in use: harmless for launches
-	RemovesAnnotations // all annotations of NodeClaims and Nodes at once, including the reservations of NodeClaims, as a policy on annotations does
-	InterruptsMachines // as the cloud does, for maintenance, before their nodes are usable
-	InterruptsOffering // as the cloud does, to use the capacity otherwise, but only those of one offering
-	EditsLabels        // in addition to the other adversities: harmless for launches
+	RemovesLabels      // removes Dovetail's labels from nodes in use. It does not affect launches
+	RemovesAnnotations // removes all annotations of NodeClaims and Nodes at once, including the reservations of NodeClaims, like an annotation policy
+	InterruptsMachines // interrupts machines before their nodes are usable, like the cloud does for maintenance
+	InterruptsOffering // interrupts machines of one offering, like the cloud does to reclaim capacity
+	EditsLabels        // sets an unrelated label on nodes. It does not affect launches
 	Adversities
 )
 
 // HeldForBuffers is the owner of launches for CapacityBuffers.
 const HeldForBuffers = "capacitybuffers"
 
-// agentTaint is what an adversary taints nodes with.
+// agentTaint is the key of the taint that an adversary adds to nodes.
 const agentTaint = "agent"
 
 // Purchase is a launched node and its result.
@@ -69,7 +69,7 @@ type Purchase struct {
 	Claim  *model.Claim
 	At     time.Time
 	Micro  int64     // price, in micro-dollars per hour
-	Until  time.Time // when its machine was terminated; zero: it runs
+	Until  time.Time // when its machine was terminated; zero: it is running
 	Served bool
 }
 
@@ -98,7 +98,7 @@ func ownersOf(slots []model.Slot, pool, notReserved string) (out []string) {
 	return out
 }
 
-// kind returns what is done about a launch for these owners; false: nothing.
+// kind returns the adversity for a launch for these owners, or false if there is none.
 func (a *Adversary) kind(owners []string) (Adversity, bool) {
 	if len(owners) == 0 || a.rests() {
 		return 0, false
@@ -111,12 +111,12 @@ func (a *Adversary) kind(owners []string) (Adversity, bool) {
 	return a.Victims[owners[0]], true
 }
 
-// rests reports whether the adversary does nothing now.
+// rests reports whether the adversary is inactive now.
 func (a *Adversary) rests() bool {
 	return a.Pause > 0 && a.now.Sub(a.began)%a.Pause < a.Pause/2
 }
 
-// RefusesClaim implements sim.Adversary. It reports whether a NodeClaim is refused, and counts the refusal.
+// RefusesClaim implements sim.Adversary. It reports whether a NodeClaim is rejected, and counts the rejection.
 func (a *Adversary) RefusesClaim(x plan.CreateClaim) bool {
 	owners := ownersOf(x.Slots, x.Pool.Name, string(x.NoReserve.Code))
 	k, ok := a.kind(owners)
@@ -182,7 +182,7 @@ func (a *Adversary) Act(c *sim.Cluster) {
 
 func (a *Adversary) actOn(c *sim.Cluster, x *model.Claim, m *sim.Machine) {
 	k, ok := a.kind(OwnersOf(x))
-	if was, isVictim := a.kind(a.MadeFor[x.UID]); isVictim && was == RemovesAnnotations { // which has it made for nobody
+	if was, isVictim := a.kind(a.MadeFor[x.UID]); isVictim && was == RemovesAnnotations { // without annotations, the NodeClaim seems to be launched for no owner
 		k, ok = was, true
 	}
 	n := c.Nodes[m.Node]
@@ -235,12 +235,13 @@ func (a *Adversary) actOn(c *sim.Cluster, x *model.Claim, m *sim.Machine) {
 	}
 }
 
-// canInterrupt reports whether a machine boots and has had no notice.
+// canInterrupt reports whether a machine is booting and has not received an interruption notice.
 func canInterrupt(x *model.Claim, m *sim.Machine) bool {
 	return x.ProviderID != "" && m.Doomed.IsZero() && !m.Gone && !x.Is(lifecycle.Initialized)
 }
 
-// isTarget reports whether a machine is of the offering of the first machine that it was asked about.
+// isTarget reports whether the offering of a machine is the target. The first machine that it is called for determines
+// the target.
 func (a *Adversary) isTarget(m *sim.Machine) bool {
 	of := sim.Offered{Type: m.Type.Name, Zone: m.Offering.Zone, CapacityType: m.Offering.CapacityType}
 	if a.target == (sim.Offered{}) {
@@ -249,7 +250,7 @@ func (a *Adversary) isTarget(m *sim.Machine) bool {
 	return a.target == of
 }
 
-// count takes in what has become of each machine.
+// count updates the results of all machines.
 func (a *Adversary) count(c *sim.Cluster) {
 	for uid, m := range c.Machines {
 		x := a.Bought[uid]
@@ -274,8 +275,8 @@ func (a *Adversary) count(c *sim.Cluster) {
 	}
 }
 
-// Unused returns the launches on which no pod ran, by the owner for which they were made and in order of time, and their cost so
-// far. cost returns the cost of a price per hour between two instants.
+// Unused returns the launches on which no pod ran, by the owner for which they were made and in order of time, and
+// their cost so far. cost returns the cost of a price per hour between two times.
 func (a *Adversary) Unused(cost func(micro int64, from, to time.Time) int64) (byOwner map[string][]*Purchase, micro int64) {
 	byOwner = map[string][]*Purchase{}
 	for _, x := range a.Bought {

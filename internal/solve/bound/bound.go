@@ -22,7 +22,8 @@ type lowerBound struct {
 	prove func(*bounder) int64
 }
 
-// LowerBounds are tried in this order, fast before slow. The highest is used, the first of equal ones.
+// LowerBounds lists the lower bounds in the order in which they are computed, fastest first. The highest bound is used.
+// If several are equal, the first of them is used.
 var LowerBounds = []lowerBound{
 	{"resource prices", "one price for each resource: what machines hold is worth no more than they cost", "lp",
 		nil, (*bounder).boundByResourcePrices},
@@ -45,11 +46,10 @@ var LowerBounds = []lowerBound{
 // CompleteCost sets the lower bound in the cost of a plan: the highest lower bound on the cost of any plan for the same
 // pods.
 //
-// The certificate consists of resource prices at which the resources of each machine that the demand may use are worth at most
-// its price. Then the pods are worth at most the cost of their machines minus the value of free capacity. A pod belongs
-// to the first weight level that offers it a machine, according to the weight rule. If limits bind, the rule may move it
-// to a lower level, and if pods of several weights need machines, some may fit on machines of the others: then the
-// levels are priced together.
+// The certificate consists of resource prices at which the resources of each machine that the demand may use are worth
+// at most its price. Then the pods are worth at most the cost of their machines minus the value of free capacity. By
+// the weight rule, a pod belongs to the first weight level with a machine for it. The levels are priced together if a
+// limit may move a pod to a lower level, or if pods of one level may fit on machines of another.
 func CompleteCost(s *pack.Planner, cost *plan.Cost) {
 	cost.ProvenBy = "lp"
 	if cost.NewMicroPerHour == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// copiesAvailable is the first pool of a machine's family whose limits still allow some, and how many machines these
-// and the limited quantity allow.
+// copiesAvailable returns the first pool of a machine's family whose limits allow more machines, and the number of
+// machines that these limits and the limited quantity allow.
 func (p *Market) copiesAvailable(m *Machine) (pool int, n int64) {
 	for _, pool = range p.Catalog.Families[m.pool].Pools {
 		if n = p.Purchases.Limits[pool].CopiesAllowed(m.capacity); n > 0 {
@@ -23,7 +23,7 @@ func (p *Market) copiesAvailable(m *Machine) (pool int, n int64) {
 	return pool, n
 }
 
-// chargeMachines books machines against limits and limited quantities; a negative number gives them back.
+// chargeMachines charges machines to limits and limited quantities. A negative number of copies refunds them.
 func (p *Market) chargeMachines(m *Machine, pool int, copies int64) {
 	p.Purchases.Limits[pool].Charge(m.capacity, copies)
 	if m.Quantity >= 0 {
@@ -31,7 +31,7 @@ func (p *Market) chargeMachines(m *Machine, pool int, copies int64) {
 	}
 }
 
-// buyCopies buys copies of a pattern as far as limits allow; none is a zero batch.
+// buyCopies buys copies of a pattern within the limits. If the limits allow none, it returns a zero batch.
 func (p *Market) buyCopies(mi int, items []Item, copies int64, remaining []int64) batch {
 	m := p.Machines[mi]
 	pool, most := p.copiesAvailable(m)
@@ -46,22 +46,23 @@ func (p *Market) buyCopies(mi int, items []Item, copies int64, remaining []int64
 	return batch{machine: m, pool: pool, items: slices.Clone(items), copies: copies}
 }
 
-// chargeBatches charges limits for batches whose charge was taken back.
+// chargeBatches charges limits for batches that were refunded.
 func (p *Market) chargeBatches(batches []batch) {
 	for _, b := range batches {
 		p.chargeMachines(b.machine, b.pool, b.copies)
 	}
 }
 
-// refundBatches takes back what limits were charged for batches.
+// refundBatches refunds the charges of batches to limits.
 func (p *Market) refundBatches(batches []batch) {
 	for _, b := range batches {
 		p.chargeMachines(b.machine, b.pool, -b.copies)
 	}
 }
 
-// adjustedCostOf is what plans are compared by: each pattern counts as the machine that holds it at the least
-// adjusted cost, which is what will be bought, whichever it was made for; see moveToCheapestHolders.
+// adjustedCostOf returns the cost by which plans are compared: for each pattern, the adjusted cost of the machine that
+// holds it at the lowest adjusted cost. That machine will be bought, whichever machine the pattern was made for. See
+// moveToCheapestHolders.
 func (p *Market) adjustedCostOf(batches []batch) (sum int64) {
 	for i := range batches {
 		sum += p.cheapestHolder(&batches[i]).AdjustedCost * batches[i].copies
@@ -69,8 +70,8 @@ func (p *Market) adjustedCostOf(batches []batch) (sum int64) {
 	return sum
 }
 
-// moveToCheapestHolders moves batches to their cheapest machines, as far as these are of another pool and its limits allow them. Within a pool a bin becomes
-// the cheapest machine by itself.
+// moveToCheapestHolders moves batches to their cheapest machines if these are in another pool, within its limits.
+// Within a pool, a bin uses the cheapest machine anyway.
 func (p *Market) moveToCheapestHolders(batches []batch) []batch {
 	for i := range batches {
 		b := &batches[i]
@@ -90,7 +91,8 @@ func (p *Market) moveToCheapestHolders(batches []batch) []batch {
 	return slices.DeleteFunc(batches, func(b batch) bool { return b.copies == 0 })
 }
 
-// cheapestHolder returns the machine that holds a batch's pattern at the least adjusted cost, of unlimited quantity unless the batch's own is not.
+// cheapestHolder returns the machine that holds a batch's pattern at the lowest adjusted cost. If the quantity of the
+// batch's own machine is limited, it returns that machine, and otherwise a machine of unlimited quantity.
 func (p *Market) cheapestHolder(b *batch) *Machine {
 	least := b.machine
 	if b.machine.Quantity >= 0 {
@@ -115,7 +117,7 @@ func (p *Market) cheapestHolder(b *batch) *Machine {
 	return least
 }
 
-// countPodsIn is how many pods batches hold.
+// countPodsIn returns the number of pods in batches.
 func countPodsIn(batches []batch) (n int64) {
 	for _, b := range batches {
 		for _, it := range b.items {
@@ -125,7 +127,7 @@ func countPodsIn(batches []batch) (n int64) {
 	return n
 }
 
-// totalPrice is the price of batches, micro-dollars an hour.
+// totalPrice returns the price of batches in micro-dollars per hour.
 func totalPrice(batches []batch) (sum int64) {
 	for _, b := range batches {
 		sum += b.machine.Price * b.copies
@@ -133,7 +135,7 @@ func totalPrice(batches []batch) (sum int64) {
 	return sum
 }
 
-// leavesNoMore reports whether a, pods left by demand, has none that b has not.
+// leavesNoMore reports whether a has no more remaining pods than b for any demand.
 func leavesNoMore(a, b []int64) bool {
 	for i := range a {
 		if a[i] > b[i] {

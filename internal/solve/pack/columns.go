@@ -12,18 +12,18 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/topology"
 )
 
-// master is the restricted master problem of column generation: the program over the columns made so far.
+// master is the restricted master problem of column generation: the program with the columns generated so far.
 type master struct {
 	topology.Compiled
 	Program   *lp.CoveringProgram
 	p         *Packing
-	MeanDuals []float64 // by row: a mean of what pods were worth in the rounds before
-	smoothing float64   // how much of the duals asked at is taken from it
+	MeanDuals []float64 // by row: mean of the values of pods in earlier rounds
+	smoothing float64   // weight of MeanDuals in the duals for which columns are generated
 }
 
-// NewMaster returns a master program with one column per demand: the cheapest machine for each pod, with as many pods as
-// fit, but at most the remaining ones. A column with more pods than remain would make a share of a large machine seem
-// cheaper than a whole small one.
+// NewMaster returns a master program with one column per demand: the cheapest machine for each pod, with as many pods
+// as fit, but at most the remaining ones. A column with more pods than remain would make a share of a large machine
+// seem cheaper than a whole small one.
 func NewMaster(p *Packing, remaining []int64) *master {
 	t := &master{Compiled: p.Compiled, p: p, Program: &lp.CoveringProgram{Steps: &p.Work.Steps, RowOf: make([]int, len(remaining))}}
 	for _, m := range p.Market.Machines {
@@ -47,7 +47,8 @@ func NewMaster(p *Packing, remaining []int64) *master {
 	return t
 }
 
-// cheapestAlone is the machine that holds pods of one demand, at most so many, at the least cost for each; false where none does.
+// cheapestAlone returns the machine that holds pods of one demand, at most the given number, at the lowest cost per
+// pod. It returns false if there is none.
 func (p *Packing) cheapestAlone(d int, most int64) (lp.Column, bool) {
 	best, bestN := -1, int64(0)
 	for i, m := range p.Market.Machines {
@@ -69,7 +70,7 @@ func (p *Packing) cheapestAlone(d int, most int64) (lp.Column, bool) {
 	return lp.Column{Machine: best, Items: []Item{{Demand: d, Count: bestN}}}, best >= 0
 }
 
-// demandTotals is the pods of each demand: a column may hold as many.
+// demandTotals returns the number of pods of each demand, which is the maximum number in a column.
 func (t *master) demandTotals() []int64 {
 	out := make([]int64, len(t.p.Market.Demands))
 	for i, d := range t.Program.Rows {
@@ -78,9 +79,9 @@ func (t *master) demandTotals() []int64 {
 	return out
 }
 
-// maxSmoothing is how much of the duals that machines are priced at is the mean of those before, and meanDecay how
-// much of that mean stays each round. Duals straight from the program swing: a pattern asked for at one extreme is of
-// no use at the next. Priced at a mean, half the rounds do.
+// maxSmoothing is the weight of the mean of earlier duals in the duals at which machines are priced. meanDecay is the
+// share of that mean that remains in each round. The duals of the program oscillate: a pattern generated for one
+// extreme is useless for the next. Pricing at a mean halves the number of rounds.
 const (
 	maxSmoothing = 0.7
 	meanDecay    = 0.8
@@ -113,7 +114,7 @@ func (t *master) GenerateColumns(until int64) (done bool) {
 			if p.Work.Steps >= until {
 				return false
 			}
-			if m.Quantity < 0 { // greedy has had the others: the program would buy more than there are
+			if m.Quantity < 0 { // greedily bought before: the program would buy more than the quantity
 				found += t.priceMachine(mi, whole, hosted, fine)
 			}
 		}
@@ -123,7 +124,7 @@ func (t *master) GenerateColumns(until int64) (done bool) {
 		}
 		switch {
 		case t.Program.Objective() <= near:
-			return true // whole machines instead of parts will cost more than what is still to be won
+			return true // rounding to whole machines will cost more than the remaining gain
 		case found > 0 && slow <= 6:
 			t.smoothing = maxSmoothing
 		case found > 0:
@@ -139,7 +140,8 @@ func (t *master) GenerateColumns(until int64) (done bool) {
 	return false
 }
 
-// priceMachine offers the program patterns of one machine, and returns how many it took.
+// priceMachine adds patterns of one machine to the program, and returns the number of patterns that the program
+// accepted.
 func (t *master) priceMachine(mi int, whole []int64, hosted, fine bool) (found int) {
 	p := t.p
 	take := func(f *Pattern) {
@@ -154,7 +156,7 @@ func (t *master) priceMachine(mi int, whole []int64, hosted, fine bool) (found i
 		take(&f)
 	}
 	if hosted {
-		return found // the searches know nothing of rules between pods
+		return found // the searches do not support rules between pods
 	}
 	t.SetDuals(0)
 	if fine {
@@ -168,8 +170,8 @@ func (t *master) priceMachine(mi int, whole []int64, hosted, fine bool) (found i
 	return found
 }
 
-// SetDuals sets the current values of pods in the packing. power is how strongly patterns favor pods that are worth more
-// than their resources.
+// SetDuals sets the current values of pods in the packing. power determines how strongly patterns favor pods that are
+// worth more than their resources.
 func (t *master) SetDuals(power int) {
 	p := t.p
 	for i, d := range t.Program.Rows {
@@ -182,7 +184,7 @@ func (t *master) SetDuals(power int) {
 	}
 }
 
-// roundAndPack rounds the fractional plan down, and buys greedily for the rest.
+// roundAndPack rounds the fractional plan down, and buys machines greedily for the remaining pods.
 func (t *master) roundAndPack(remaining []int64) []batch {
 	p := t.p
 	var out []batch
@@ -204,14 +206,14 @@ func (t *master) roundAndPack(remaining []int64) []batch {
 	return append(out, p.packGreedily(remaining)...)
 }
 
-// buyWholeCopies buys as many machines of a column as there are whole ones in its amount, and pods left for.
+// buyWholeCopies buys the whole machines in the amount of a column, but no more than the remaining pods fill.
 func (t *master) buyWholeCopies(out []batch, col int, part float64, remaining []int64) []batch {
 	c := &t.Program.Cols[col]
 	copies := int64(part + 1e-6)
 	for _, it := range c.Items {
 		copies = min(copies, remaining[it.Demand]/it.Count)
 	}
-	for copies > 0 { // each pool of a family takes some
+	for copies > 0 { // each pool of a family provides some
 		b := t.p.Market.buyCopies(c.Machine, c.Items, copies, remaining)
 		if b.copies == 0 {
 			break

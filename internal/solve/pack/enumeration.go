@@ -9,36 +9,40 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// maxStates is how many states an enumeration takes on: numbers of pods left, of each demand.
+// maxStates is the maximum number of states of an enumeration. A state is a combination of pod counts of each demand.
 const maxStates = 1 << 14
 
-// maxEnumeration bounds the steps of one, beside a quarter of what the policy allows: machines held against states,
-// and patterns against states.
+// maxEnumeration is the maximum number of steps of an enumeration. A quarter of the policy's limit also applies. A step
+// compares a machine, or a pattern, with a state.
 const maxEnumeration = 4_000_000
 
-// Enumeration finds the cheapest machines for few pods by trying: for few pods a machine more or less is much, and prices for parts of machines prove and
-// find little. It knows every pattern of a machine, and from those the cheapest set for every number of pods of each demand left (dynamic programming
-// over the counts, as for change in coins). Limits, quantities and rules between pods are unknown to it.
+// Enumeration finds the cheapest machines for a small number of pods by trying all combinations. For few pods, one
+// machine more or less makes a large difference, and prices for parts of machines give weak bounds and plans. It
+// computes all patterns of a machine, and from them the cheapest set of machines for each combination of remaining pods
+// by dynamic programming over the counts, as in the change-making problem. It does not consider limits, quantities and
+// rules between pods.
 //
-// A state is how many pods of each demand are left, or on one machine, as one number: demand d counts step[d].
+// A state is the number of remaining pods of each demand, or of the pods on one machine, encoded as one number: a pod
+// of demand d counts step[d].
 type Enumeration struct {
 	p          *Packing
-	most, step []int64 // by demand: pods
+	most, step []int64 // by demand: number of pods, and the value of a pod in a state
 	states     int64
-	mostEach   func(d int) int64    // pods of a demand that one machine may hold
-	cost       func(*Machine) int64 // micro-dollars an hour
-	patterns   []enumeratedPattern  // that no other dominates
+	mostEach   func(d int) int64    // maximum number of pods of a demand on one machine
+	cost       func(*Machine) int64 // micro-dollars per hour
+	patterns   []enumeratedPattern  // patterns that no other pattern dominates
 	chosen     []int32              // by state: the pattern of one of its machines
 }
 
-// enumeratedPattern is what one machine holds, by demand, and the cheapest machine for it.
+// enumeratedPattern is the number of pods of each demand on one machine, and the cheapest machine for them.
 type enumeratedPattern struct {
 	counts  []int64
 	machine int
 	cost    int64
 }
 
-// NewEnumeration returns an enumeration for so many pods of each demand of a packing; false if there is too much to try.
+// NewEnumeration returns an enumeration for the given number of pods of each demand of a packing, or false if there are
+// too many states.
 func NewEnumeration(p *Packing, pods []int64, mostEach func(d int) int64, cost func(*Machine) int64) (*Enumeration, bool) {
 	e := &Enumeration{p: p, most: pods, states: 1, mostEach: mostEach, cost: cost}
 	for _, n := range pods {
@@ -51,7 +55,8 @@ func NewEnumeration(p *Packing, pods []int64, mostEach func(d int) int64, cost f
 	return e, true
 }
 
-// LeastCost returns the least cost of machines for all pods; false if there is too much to try, or no machine holds one of them.
+// LeastCost returns the lowest cost of machines for all pods. It returns false if there are too many steps, or if no
+// machine fits one of the pods.
 func (e *Enumeration) LeastCost() (int64, bool) {
 	if !e.findPatterns() || !e.allowSteps(len(e.patterns)) {
 		return 0, false
@@ -76,7 +81,8 @@ func (e *Enumeration) LeastCost() (int64, bool) {
 	return least[e.states-1], least[e.states-1] < problem.Unlimited
 }
 
-// packExactly packs the demands at the least cost, if they are few and limits allow it; otherwise it leaves them.
+// packExactly packs the demands at the lowest cost, if they are few and limits allow it. Otherwise, it leaves them in
+// remaining.
 func (p *Packing) packExactly(remaining []int64) (out []batch) {
 	if slices.Contains(p.Market.Restricted, true) {
 		return nil
@@ -104,14 +110,14 @@ func (p *Packing) packExactly(remaining []int64) (out []batch) {
 		}
 		b := p.Market.buyCopies(f.machine, items, 1, remaining)
 		if b.copies == 0 {
-			return out // a limit
+			return out // a limit prevents it
 		}
 		out = append(out, b)
 	}
 	return out
 }
 
-// allowSteps reports whether so many things may be held against every state, and counts the steps if so.
+// allowSteps reports whether the given number of things may be compared with every state. If so, it counts the steps.
 func (e *Enumeration) allowSteps(things int) bool {
 	s := e.p.Market.Purchases
 	steps := e.states * int64(things) * int64(len(e.most))
@@ -122,7 +128,7 @@ func (e *Enumeration) allowSteps(things int) bool {
 	return true
 }
 
-// nextState counts one state further.
+// nextState advances remaining to the next state.
 func (e *Enumeration) nextState(remaining []int64) {
 	for d := range remaining {
 		if remaining[d]++; remaining[d] <= e.most[d] {
@@ -132,8 +138,8 @@ func (e *Enumeration) nextState(remaining []int64) {
 	}
 }
 
-// findPatterns finds the patterns that no other dominates, with the cheapest machine for each: with one pod more of any demand it would cost more. It
-// reports false if there is too much to try.
+// findPatterns finds the patterns that no other pattern dominates, with the cheapest machine for each: one more pod of
+// any demand would increase the cost. It returns false if there are too many steps.
 func (e *Enumeration) findPatterns() bool {
 	if !e.allowSteps(len(e.p.Market.Machines)) {
 		return false
@@ -160,7 +166,8 @@ func (e *Enumeration) findPatterns() bool {
 	return true
 }
 
-// cheapestMachine returns the cheapest machine that holds so many pods of each demand and what it costs, unlimited if none does.
+// cheapestMachine returns the cheapest machine that fits the given number of pods of each demand, and its cost. The
+// cost is problem.Unlimited if there is none.
 func (e *Enumeration) cheapestMachine(on []int64) (machine int, cost int64) {
 	p := e.p
 	var sum problem.Vec

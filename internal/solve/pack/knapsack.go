@@ -96,9 +96,9 @@ func (k *knapsack) prepareItems() {
 	slices.SortStableFunc(k.items, func(a, b knapsackItem) int { return cmp.Compare(b.size, a.size) })
 }
 
-// RelaxKnapsack relaxes the knapsack of one machine over some demands: fractions of pods, and at most most of each (nil:
-// as many as fit). It returns prices of the machine's resources, micro-dollars << PriceShift, and the amounts. Any
-// prices give a bound; these make it tight.
+// RelaxKnapsack solves the fractional knapsack of one machine over the demands ds. most limits the number of pods of
+// each demand; nil means no limit. It returns prices of the machine's resources (micro-dollars << PriceShift) and the
+// amount of each demand. Any prices give a valid bound; these prices make it tight.
 func (p *Prices) RelaxKnapsack(m *Machine, ds []int, most []int64) (w [problem.MaxDims]int64, amount []float64) {
 	nd := p.In.NumDims
 	gain, rows, limit := make([]float64, len(ds)), make([][]float64, nd), make([]float64, nd)

@@ -10,8 +10,8 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/solve/problem"
 )
 
-// raiseLimitPrices tries the next limit price, where limits left pods without a machine, and in the end keeps the one
-// with which fewest were.
+// raiseLimitPrices returns assumptions with the next limit price, if limits left pods without a machine. At the end, it
+// selects the limit price with which the fewest pods were left.
 func (s *Reviser) raiseLimitPrices(a Assumptions) (Assumptions, bool) {
 	t := &a.limitPrices
 	if t.done {
@@ -41,8 +41,8 @@ func (s *Reviser) raiseLimitPrices(a Assumptions) (Assumptions, bool) {
 	return a, again
 }
 
-// buysFromLimitedPools reports whether machines are bought from pools whose amounts are limited: of fewer or more of
-// them the same pods could be held.
+// buysFromLimitedPools reports whether machines are bought from pools with limited amounts. If so, a smaller or larger
+// number of them may hold the same pods.
 func (s *Reviser) buysFromLimitedPools() bool {
 	for _, b := range s.plan.Placement.Bins {
 		for _, h := range s.plan.Purchases.Limits[b.Pool].Has {
@@ -54,7 +54,8 @@ func (s *Reviser) buysFromLimitedPools() bool {
 	return false
 }
 
-// overflowsLimits reports whether machines are bought from a pool whose limits leave no room for one more like one of them, and others from another pool.
+// overflowsLimits reports whether machines are bought from a pool whose limits do not allow another machine like one of
+// them, and other machines are bought from another pool.
 func (s *Reviser) overflowsLimits() bool {
 	bins := s.plan.Placement.Bins
 	return slices.ContainsFunc(bins, func(b *Bin) bool {
@@ -63,7 +64,7 @@ func (s *Reviser) overflowsLimits() bool {
 	})
 }
 
-// limitRates reads the rate of limitPricing off the plan without limit prices.
+// limitRates computes the rate of limitPricing from the plan without limit prices.
 func (s *Reviser) limitRates() []int64 {
 	var taken []int64
 	var price int64

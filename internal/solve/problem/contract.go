@@ -142,7 +142,7 @@ type NewNode struct {
 	Requests      model.Resources       // pods plus DaemonSets
 	PriceMicro    int64
 
-	MinValuesRelaxed bool // Requirements have lower minValues than the pool, because the choices do not have more
+	MinValuesRelaxed bool // minValues in Requirements are lower than in the pool, because too few values are available
 }
 
 // Refusal is a pod that cannot be placed.

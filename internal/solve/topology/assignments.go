@@ -35,8 +35,8 @@ type TopologyAssignment struct {
 	nodes    []int32           // existing nodes that admit the class, in filling order
 	nextNode int               // the first of nodes not found full
 	Offers   *problem.OfferSet // nil: nothing can be launched there
-	level    int               // the first that has an offer for one pod
-	Price    int64             // price of the cheapest offer for one pod in that level, micro-dollars per hour
+	level    int               // first weight level that has an offer for one pod
+	Price    int64             // price of the cheapest offer for one pod in the first weight level that has one, in micro-dollars per hour
 
 	// State for the next pod.
 	Node                               int // existing node that takes it; -1: none
@@ -263,8 +263,8 @@ func (s *Assignments) WouldCrowd(c *problem.Class, where *TopologyAssignment) bo
 	return s.CrowdedSpread(c, where) != nil
 }
 
-// CrowdedSpread returns the spread of a pod placed at an assignment that one more pod of the class there would exceed,
-// if that pod came last; nil if there is none.
+// CrowdedSpread returns a topology spread rule of the pods placed in the domain of where whose maxSkew would be
+// exceeded by one more pod of class c, or nil if there is none.
 func (s *Assignments) CrowdedSpread(c *problem.Class, where *TopologyAssignment) *problem.Rule {
 	for i, id := range c.Topology.DomainCounters {
 		x := &s.topo.Counters[id]

@@ -67,7 +67,7 @@ func (s *Shared) hasChanged() bool {
 	return s.changed
 }
 
-// Detail returns the lines about an object of a view, as top.Board.Detail has them.
+// Detail returns the detail lines of an object of a view. See top.Board.Detail.
 func (s *Shared) Detail(v *top.View, subject string, width int) []top.DetailLine {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -48,7 +48,7 @@ type PriceMove struct {
 // Release is a release of images.
 type Release struct {
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"` // default: the cluster's version
-	Bottlerocket      string `json:"bottlerocket,omitempty"`      // default: derived from the date
+	Bottlerocket      string `json:"bottlerocket,omitempty"`      // Bottlerocket version; default: derived from the release date
 }
 
 // Reservation is a capacity reservation.

@@ -40,7 +40,7 @@ type TypeInfo struct {
 
 	NestedVirtualization bool
 	PlacementStrategies  []string // placement group strategies that it supports; empty: not published
-	CardInterfaces       []int64  // network interfaces, by the index of the network card; empty: not published
+	CardInterfaces       []int64  // maximum number of network interfaces of each network card, by card index; empty: not published
 
 	Spot     bool
 	OnDemand bool

@@ -83,8 +83,8 @@ func (p *Provider) ClassStatus(ctx context.Context, nc cloud.NodeClass) (cloud.C
 	return r.Status()
 }
 
-// EndsClasses implements cloud.ClassEnder: an EC2NodeClass has launch templates and, if it has a role, an instance
-// profile.
+// EndsClasses implements cloud.ClassEnder. It returns true for EC2NodeClass, because the provider creates launch
+// templates and possibly an instance profile for the class.
 func (p *Provider) EndsClasses(group, kind string) bool {
 	return group == awsv1.Group && kind == awsv1.KindEC2NodeClass
 }

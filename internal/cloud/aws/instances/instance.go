@@ -35,7 +35,7 @@ type Instance struct {
 	SecurityGroups                       []string // sorted: security groups
 	AutoScalingGroup                     string   // name of the Auto Scaling group; empty: none
 	PrivateName                          string   // private DNS name, which is the name of its node; empty: not known yet
-	Named                                bool     // it has the tag Name
+	Named                                bool     // whether the instance has a Name tag
 	ClaimUID, ClaimName                  string
 	Launched                             time.Time
 	ProtectedSince                       time.Time // start of temporary scale-in protection; zero: none

@@ -139,7 +139,7 @@ func (r *Resolved) BestReservation(instanceType, zone string) *Reservation {
 	return best
 }
 
-// ImageForType returns the image for machines of a type; nil if no image of the class fits.
+// ImageForType returns the AMI for instances of type t, or nil if no AMI of the class is compatible.
 func (r *Resolved) ImageForType(t *catalogue.TypeInfo) *Image {
 	for i := range r.Images {
 		if r.Images[i].fitsType(t) {

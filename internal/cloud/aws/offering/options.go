@@ -50,8 +50,8 @@ func isOfferingLabel(key string) bool {
 	return strings.HasPrefix(key, awsv1.Group+"/") && key != awsv1.LabelNodeClass
 }
 
-// Options returns the offerings that a request allows, available or not: cheapest first, equal prices by type, zone and
-// capacity type.
+// Options returns the offerings that a request allows, including unavailable ones, sorted by price, then instance type,
+// zone, and capacity type.
 func (o *Set) Options(r cloud.LaunchRequest) []Option {
 	allowed := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
 	var out []Option

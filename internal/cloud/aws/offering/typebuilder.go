@@ -14,7 +14,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
-// NodeSpec are the settings of a node that affect its size.
+// NodeSpec contains the node settings that determine its allocatable resources.
 type NodeSpec struct {
 	ImageID   string
 	OS        string // value of kubernetes.io/os

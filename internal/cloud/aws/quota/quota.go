@@ -151,8 +151,8 @@ func describe(of key, code, message string) string {
 	return prefix + name + " (" + code + "); request an increase in Service Quotas"
 }
 
-// Note records that the launch of an instance of a type with this number of vCPUs failed because of a quota. It returns
-// the exhausted quota with the remedy.
+// Note records that a launch failed because a quota is exhausted. cpus is the vCPU count of instanceType. It returns a
+// message that names the quota and the remedy.
 func (t *Tracker) Note(code, message, capacityType, instanceType string, cpus int64) string {
 	of := key{capacityType, familyOf(instanceType)}
 	if _, all := Covers(code); all {

@@ -68,9 +68,9 @@ const (
 var managedFields = `[{"manager":"manager","operation":"Update","apiVersion":"cluster.x-k8s.io/v1beta2","time":"2026-11-27T10:00:00Z","fieldsType":"FieldsV1","fieldsV1":{` +
 	strings.TrimSuffix(strings.Repeat(`"f:metadata":{"f:annotations":{".":{},"f:cluster.x-k8s.io/cloned-from-name":{}},"f:finalizers":{".":{}}},`, 20), ",") + `}}]`
 
-// Fleet creates Cluster default/workload with MachineDeployments group-00 and following, with the same number of
-// Machines each. According to the record of the provider, Dovetail launched all of them, for NodeClaims default-00000
-// and following, whose UIDs equal their names.
+// Fleet returns an API server with Cluster default/workload and the given number of MachineDeployments (group-00,
+// group-01, …), each with the given number of Machines. record is a provider record that says Dovetail launched the
+// Machines for NodeClaims default-00000, default-00001, …. The UID of each NodeClaim equals its name.
 func Fleet(groups, each int) (a *Answers, record string) {
 	a = &Answers{asked: map[string]int{}, Texts: map[string]string{
 		Core:  `{"versions":[{"version":"v1beta2"},{"version":"v1beta1"}],"preferredVersion":{"version":"v1beta2"}}`,

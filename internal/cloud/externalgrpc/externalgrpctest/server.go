@@ -37,7 +37,7 @@ type Server struct {
 	everMade []string // ids of all machines
 	calls    []string // that changed something
 
-	Throttle  time.Duration                                    // delay that the next call is told to wait
+	Throttle  time.Duration                                    // retry delay returned to the next call
 	Lose      bool                                             // the response of the next changing call is lost
 	Hang      chan struct{}                                    // if not nil, all calls block until it is closed
 	Hold      bool                                             // no machines are created

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Epoch is a time that JSON has in seconds since 1970.
+// Epoch is a time encoded in JSON as seconds since the Unix epoch.
 type Epoch time.Time
 
 // MarshalJSON writes seconds.

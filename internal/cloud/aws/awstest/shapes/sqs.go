@@ -13,7 +13,7 @@ import (
 // service model, a field as its member; test/awsmodels holds names and JSON tags against that model. The tags in and xml are the names of the
 // older query protocol, which that model no longer has; in it lists and maps are flat.
 
-// SQSAttributes are values by name. In XML each is an element of the map's name with a Name and a Value.
+// SQSAttributes maps attribute names to values. In XML, each attribute is an element with a Name and a Value child.
 type SQSAttributes map[string]string
 
 // MarshalXML writes one element for each value, by name.
