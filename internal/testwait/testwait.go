@@ -4,7 +4,7 @@
 // Package testwait helps tests to wait for a named event, with a deadline that only ends tests that hang.
 //
 // A deadline is scaled by the current speed of the machine (Factor), is never shorter than written, and never exceeds
-// `go test -timeout`, so a test that waits in vain fails with the event it waited for and the last state it saw,
+// `go test -timeout`, so a test whose event never occurs fails with that event and the last state it saw,
 // instead of a goroutine dump. No assertion may depend on how long something took. In-process code with its own
 // timers uses testing/synctest instead.
 //

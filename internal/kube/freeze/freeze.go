@@ -66,9 +66,9 @@ func freezing(now time.Time, duration time.Duration) change {
 	}
 	return func(pool object) (string, bool, error) {
 		switch {
-		case dig(pool, "metadata", "labels", dovetailv1alpha1.LabelDiscovered) == karpv1.LabelValueTrue:
+		case write.Field(pool, "metadata", "labels", dovetailv1alpha1.LabelDiscovered) == karpv1.LabelValueTrue:
 			return "not frozen: Dovetail writes the NodePools of discovered node groups. Stop the controller instead", false, nil
-		case dig(pool, "metadata", "deletionTimestamp") != nil:
+		case write.Field(pool, "metadata", "deletionTimestamp") != nil:
 			return "not frozen: it is being deleted", false, nil
 		}
 		if _, err := unfreeze(pool); err != nil {
@@ -84,7 +84,7 @@ func freezing(now time.Time, duration time.Duration) change {
 }
 
 func undoing(pool object) (string, bool, error) {
-	if dig(pool, "metadata", "annotations", Annotation) == nil {
+	if write.Field(pool, "metadata", "annotations", Annotation) == nil {
 		return "unchanged: 'dovetail freeze' added no budget", false, nil
 	}
 	found, err := unfreeze(pool)
@@ -96,7 +96,7 @@ func undoing(pool object) (string, bool, error) {
 
 // unfreeze removes the budget that the annotation of a NodePool records, and the annotation. It reports whether the budget was there.
 func unfreeze(pool object) (bool, error) {
-	text, ok := dig(pool, "metadata", "annotations", Annotation).(string)
+	text, ok := write.Field(pool, "metadata", "annotations", Annotation).(string)
 	if !ok {
 		return false, nil
 	}
@@ -122,7 +122,7 @@ func (f *NodePools) each(ctx context.Context, change change) (said []string, err
 	items, _ := list["items"].([]any)
 	var names []string
 	for _, pool := range items {
-		name, _ := dig(pool, "metadata", "name").(string)
+		name, _ := write.Field(pool, "metadata", "name").(string)
 		names = append(names, name)
 	}
 	slices.Sort(names)
@@ -150,7 +150,7 @@ func (f *NodePools) change(ctx context.Context, name string, change change) (tex
 			return err
 		}
 		body, err := json.Marshal(object{
-			"metadata": object{"resourceVersion": dig(pool, "metadata", "resourceVersion"), "annotations": object{Annotation: dig(pool, "metadata", "annotations", Annotation)}},
+			"metadata": object{"resourceVersion": write.Field(pool, "metadata", "resourceVersion"), "annotations": object{Annotation: write.Field(pool, "metadata", "annotations", Annotation)}},
 			"spec":     object{"disruption": object{"budgets": budgets(pool)}},
 		})
 		if err != nil {
@@ -167,7 +167,7 @@ func (f *NodePools) change(ctx context.Context, name string, change change) (tex
 
 // budgets returns the disruption budgets of a NodePool; not nil, because the API server replaces null by the default budget.
 func budgets(pool object) []any {
-	all, _ := dig(pool, "spec", "disruption", "budgets").([]any)
+	all, _ := write.Field(pool, "spec", "disruption", "budgets").([]any)
 	return append([]any{}, all...)
 }
 
@@ -189,13 +189,4 @@ func child(o object, key string) object {
 		o[key] = out
 	}
 	return out
-}
-
-// dig returns a field of a field; nil if there is none.
-func dig(o any, path ...string) any {
-	for _, key := range path {
-		m, _ := o.(object)
-		o = m[key]
-	}
-	return o
 }

@@ -236,7 +236,7 @@ func (t *NodePools) checkPool(ctx context.Context, name string, begun, release b
 		bad("you may not get "+resource+"."+m.ClassGroup+".", "kubectl create clusterrolebinding dovetail-takeover --clusterrole=cluster-admin --user=YOU (as an administrator)")
 	case err != nil:
 		return nil, fmt.Errorf("read %s %s: %w", m.ClassKind, m.ClassName, err)
-	case !hasCondition(class, "Ready") && dig(class, "status", "conditions") != nil:
+	case !hasCondition(class, "Ready") && write.Field(class, "status", "conditions") != nil:
 		bad(m.ClassKind+" "+m.ClassName+" is not Ready.", "kubectl describe "+resource+" "+m.ClassName)
 	}
 	if len(out) == 0 {

@@ -20,6 +20,7 @@ import (
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/kube/write"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -28,7 +29,7 @@ import (
 //
 // If a NodeClaim is deleted in this state, Dovetail completes the deletion before the release of the others continues.
 func (t *NodePools) giveBackClaims(ctx context.Context, pool string, p rawObject) error {
-	held := textOf(dig(p, "metadata", "annotations"), translate.AnnotationRelease) == model.ReleaseHold
+	held := textOf(write.Field(p, "metadata", "annotations"), translate.AnnotationRelease) == model.ReleaseHold
 	for {
 		if !held {
 			if err := t.hold(ctx, pool, p); err != nil {
@@ -86,7 +87,7 @@ func (t *NodePools) giveBackHeld(ctx context.Context, pool string) error {
 	}
 	n := 0
 	for _, c := range claims {
-		ref, _ := dig(c, "spec", "nodeClassRef").(rawObject)
+		ref, _ := write.Field(c, "spec", "nodeClassRef").(rawObject)
 		if _, taken := translate.ClassGroup(textOf(ref, "group")); !taken {
 			continue
 		}
@@ -158,12 +159,12 @@ func (t *NodePools) remakeClaim(ctx context.Context, name, written string) error
 	if err := json.Unmarshal([]byte(written), &was); err != nil {
 		return fmt.Errorf("read ConfigMap %s/%s, key %s: %w", t.Namespace, configMap, claimEntry+name, err)
 	}
-	alias := textOf(dig(was, "spec", "nodeClassRef"), "group")
+	alias := textOf(write.Field(was, "spec", "nodeClassRef"), "group")
 	group, _ := translate.ClassGroup(alias)
-	kind, node := textOf(dig(was, "spec", "nodeClassRef"), "kind"), textOf(was["status"], "nodeName")
+	kind, node := textOf(write.Field(was, "spec", "nodeClassRef"), "kind"), textOf(was["status"], "nodeName")
 	before, after := karpv1.NodeClassLabel(alias, kind), karpv1.NodeClassLabel(group, kind)
 	relabel := func(o rawObject) {
-		if labels, _ := dig(o, "metadata", "labels").(rawObject); labels[before] != nil {
+		if labels, _ := write.Field(o, "metadata", "labels").(rawObject); labels[before] != nil {
 			labels[after] = labels[before]
 			delete(labels, before)
 		}
@@ -172,7 +173,7 @@ func (t *NodePools) remakeClaim(ctx context.Context, name, written string) error
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	if have != nil && textOf(dig(have, "spec", "nodeClassRef"), "group") == alias {
+	if have != nil && textOf(write.Field(have, "spec", "nodeClassRef"), "group") == alias {
 		if textOf(have["metadata"], "deletionTimestamp") != "" {
 			return &deletedError{name}
 		}
@@ -186,11 +187,11 @@ func (t *NodePools) remakeClaim(ctx context.Context, name, written string) error
 	}
 	if have == nil {
 		next := rawObject{"apiVersion": was["apiVersion"], "kind": was["kind"], "spec": was["spec"],
-			"metadata": rawObject{"name": name, "labels": dig(was, "metadata", "labels"), "finalizers": []any{karpv1.FinalizerTermination}, "ownerReferences": dig(was, "metadata", "ownerReferences")}}
+			"metadata": rawObject{"name": name, "labels": write.Field(was, "metadata", "labels"), "finalizers": []any{karpv1.FinalizerTermination}, "ownerReferences": write.Field(was, "metadata", "ownerReferences")}}
 		next["spec"].(rawObject)["nodeClassRef"].(rawObject)["group"] = group
 		relabel(next)
 		notes := rawObject{}
-		had, _ := dig(was, "metadata", "annotations").(rawObject)
+		had, _ := write.Field(was, "metadata", "annotations").(rawObject)
 		for k, v := range had {
 			if !strings.HasPrefix(k, "dovetail.sh/") {
 				notes[k] = v
@@ -205,7 +206,7 @@ func (t *NodePools) remakeClaim(ctx context.Context, name, written string) error
 		status, _ := runtime.DeepCopyJSONValue(was["status"]).(rawObject)
 		conditions, _ := status["conditions"].([]any)
 		for _, c := range conditions {
-			c.(rawObject)["observedGeneration"] = dig(have, "metadata", "generation")
+			c.(rawObject)["observedGeneration"] = write.Field(have, "metadata", "generation")
 		}
 		have, err = t.patch(ctx, "nodeclaims", name, "status", rawObject{"status": status})
 		if apierrors.IsNotFound(err) {
@@ -236,7 +237,7 @@ func (t *NodePools) dropClaim(ctx context.Context, name string) error {
 			return &deletedError{name}
 		}
 		version := textOf(c["metadata"], "resourceVersion")
-		if finalizers, _ := dig(c, "metadata", "finalizers").([]any); len(finalizers) > 0 {
+		if finalizers, _ := write.Field(c, "metadata", "finalizers").([]any); len(finalizers) > 0 {
 			c, err = t.patch(ctx, "nodeclaims", name, "", rawObject{"metadata": rawObject{"finalizers": nil, "resourceVersion": version}})
 			if apierrors.IsConflict(err) {
 				continue
@@ -267,7 +268,7 @@ func (t *NodePools) setNodeOwner(ctx context.Context, node, claim, uid string, c
 		return nil
 	}
 	err := t.update(ctx, t.Client.Core, "nodes", node, func(n rawObject) bool {
-		owners, _ := dig(n, "metadata", "ownerReferences").([]any)
+		owners, _ := write.Field(n, "metadata", "ownerReferences").([]any)
 		owners = slices.DeleteFunc(slices.Clone(owners), func(o any) bool { return textOf(o, "kind") == "NodeClaim" })
 		if uid != "" {
 			owners = append(owners, rawObject{"apiVersion": karpv1.GroupVersion.String(), "kind": "NodeClaim", "name": claim, "uid": uid, "blockOwnerDeletion": true})
@@ -290,5 +291,5 @@ func poolOfEntry(entry string) string {
 	if json.Unmarshal([]byte(entry), &claim) != nil {
 		return ""
 	}
-	return textOf(dig(claim, "metadata", "labels"), karpv1.LabelNodePool)
+	return textOf(write.Field(claim, "metadata", "labels"), karpv1.LabelNodePool)
 }

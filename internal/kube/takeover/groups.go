@@ -17,6 +17,7 @@ import (
 	dovetailv1alpha1 "github.com/dovetail-sh/dovetail/api/dovetail/v1alpha1"
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/kube/write"
 	"github.com/dovetail-sh/dovetail/internal/model"
 )
 
@@ -101,7 +102,7 @@ func (t *NodeGroups) find(ctx context.Context, class string) (*handedGroups, err
 		return nil, err
 	}
 	for _, p := range pools {
-		if textOf(dig(p, "spec", "template", "spec", "nodeClassRef"), "name") == class {
+		if textOf(write.Field(p, "spec", "template", "spec", "nodeClassRef"), "name") == class {
 			h.pools = append(h.pools, p)
 		}
 	}
@@ -115,7 +116,7 @@ func (t *NodeGroups) groupPools(ctx context.Context) ([]rawObject, error) {
 		return nil, err
 	}
 	return slices.DeleteFunc(pools, func(p rawObject) bool {
-		return textOf(dig(p, "spec", "template", "spec", "nodeClassRef"), "kind") != dovetailv1alpha1.KindNodeGroupClass
+		return textOf(write.Field(p, "spec", "template", "spec", "nodeClassRef"), "kind") != dovetailv1alpha1.KindNodeGroupClass
 	}), nil
 }
 
@@ -131,7 +132,7 @@ func (t *NodeGroups) TakeOver(ctx context.Context, class string) error {
 	}
 	for _, p := range h.pools {
 		name := textOf(p["metadata"], "name")
-		if notes := dig(p, "metadata", "annotations"); textOf(notes, translate.AnnotationManagedBy) == translate.ManagedByDovetail && textOf(notes, translate.AnnotationRelease) == "" {
+		if notes := write.Field(p, "metadata", "annotations"); textOf(notes, translate.AnnotationManagedBy) == translate.ManagedByDovetail && textOf(notes, translate.AnnotationRelease) == "" {
 			t.Say("NodePool " + name + ": Dovetail already manages it.")
 			continue
 		}
@@ -163,7 +164,7 @@ func (t *NodeGroups) markOtherPools(ctx context.Context, h *handedGroups, as str
 		return err
 	}
 	for _, p := range all {
-		if textOf(dig(p, "spec", "template", "spec", "nodeClassRef"), "name") == h.class.Name || textOf(dig(p, "metadata", "annotations"), translate.AnnotationManagedBy) != "" {
+		if textOf(write.Field(p, "spec", "template", "spec", "nodeClassRef"), "name") == h.class.Name || textOf(write.Field(p, "metadata", "annotations"), translate.AnnotationManagedBy) != "" {
 			continue
 		}
 		if err := t.annotate(ctx, p, rawObject{translate.AnnotationManagedBy: as}); err != nil && !apierrors.IsNotFound(err) {
@@ -205,7 +206,7 @@ func (t *NodeGroups) releasePool(ctx context.Context, h *handedGroups, name stri
 	if err != nil {
 		return err
 	}
-	notes := dig(p, "metadata", "annotations")
+	notes := write.Field(p, "metadata", "annotations")
 	if textOf(notes, translate.AnnotationManagedBy) == translate.ManagedByClusterAutoscaler && textOf(notes, translate.AnnotationRelease) == "" {
 		t.Say("NodePool " + name + ": Cluster Autoscaler already manages it.")
 		return nil

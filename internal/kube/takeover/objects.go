@@ -85,10 +85,10 @@ func (t *NodePools) update(ctx context.Context, c rest.Interface, resource, name
 		if !change(have) {
 			return nil
 		}
-		meta := rawObject{"resourceVersion": textOf(before["metadata"], "resourceVersion"), "ownerReferences": dig(have, "metadata", "ownerReferences")}
+		meta := rawObject{"resourceVersion": textOf(before["metadata"], "resourceVersion"), "ownerReferences": write.Field(have, "metadata", "ownerReferences")}
 		labels := rawObject{}
-		old, _ := dig(before, "metadata", "labels").(rawObject)
-		now, _ := dig(have, "metadata", "labels").(rawObject)
+		old, _ := write.Field(before, "metadata", "labels").(rawObject)
+		now, _ := write.Field(have, "metadata", "labels").(rawObject)
 		for k := range old {
 			if now[k] == nil {
 				labels[k] = nil
@@ -111,28 +111,19 @@ func (t *NodePools) update(ctx context.Context, c rest.Interface, resource, name
 	}
 }
 
-// dig returns a nested field, nil if it does not exist.
-func dig(o any, path ...string) any {
-	for _, key := range path {
-		m, _ := o.(rawObject)
-		o = m[key]
-	}
-	return o
-}
-
 // text returns a field as text, empty where it is none.
 func textOf(o any, key string) string {
-	s, _ := dig(o, key).(string)
+	s, _ := write.Field(o, key).(string)
 	return s
 }
 
 func groupOf(pool rawObject) string {
-	return textOf(dig(pool, "spec", "template", "spec", "nodeClassRef"), "group")
+	return textOf(write.Field(pool, "spec", "template", "spec", "nodeClassRef"), "group")
 }
 
 // hasCondition reports whether a condition of an rawObject is True.
 func hasCondition(o rawObject, name string) bool {
-	list, _ := dig(o, "status", "conditions").([]any)
+	list, _ := write.Field(o, "status", "conditions").([]any)
 	return slices.ContainsFunc(list, func(c any) bool { return textOf(c, "type") == name && textOf(c, "status") == "True" })
 }
 

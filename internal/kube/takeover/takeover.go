@@ -31,6 +31,7 @@ import (
 
 	karpv1 "github.com/dovetail-sh/dovetail/api/karpenter/v1"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
+	"github.com/dovetail-sh/dovetail/internal/kube/write"
 )
 
 const (
@@ -43,7 +44,7 @@ const (
 // TakeOver transfers a NodePool to Dovetail. It does nothing if Dovetail already manages the NodePool.
 func (t *NodePools) TakeOver(ctx context.Context, pool string) error {
 	return t.explain(ctx, pool, t.remake(ctx, pool, func(p rawObject) bool {
-		ref, _ := dig(p, "spec", "template", "spec", "nodeClassRef").(rawObject)
+		ref, _ := write.Field(p, "spec", "template", "spec", "nodeClassRef").(rawObject)
 		group, _ := ref["group"].(string)
 		alias := translate.TakenGroups[group]
 		changed := alias != ""
@@ -51,7 +52,7 @@ func (t *NodePools) TakeOver(ctx context.Context, pool string) error {
 			ref["group"] = alias
 		}
 		for _, key := range []string{translate.AnnotationManagedBy, translate.AnnotationRelease} {
-			if notes, _ := dig(p, "metadata", "annotations").(rawObject); notes[key] != nil {
+			if notes, _ := write.Field(p, "metadata", "annotations").(rawObject); notes[key] != nil {
 				delete(notes, key)
 				changed = true
 			}
@@ -96,7 +97,7 @@ func (t *NodePools) release(ctx context.Context, pool string) error {
 	} else if err != nil {
 		return err
 	}
-	if ref, _ := dig(p, "spec", "template", "spec", "nodeClassRef").(rawObject); ref != nil {
+	if ref, _ := write.Field(p, "spec", "template", "spec", "nodeClassRef").(rawObject); ref != nil {
 		if _, taken := translate.ClassGroup(textOf(ref, "group")); taken {
 			if err := t.giveBackClaims(ctx, pool, p); err != nil {
 				return err
@@ -104,9 +105,9 @@ func (t *NodePools) release(ctx context.Context, pool string) error {
 		}
 	}
 	return t.remake(ctx, pool, func(p rawObject) bool {
-		ref, _ := dig(p, "spec", "template", "spec", "nodeClassRef").(rawObject)
+		ref, _ := write.Field(p, "spec", "template", "spec", "nodeClassRef").(rawObject)
 		group, taken := translate.ClassGroup(textOf(ref, "group"))
-		notes, _ := dig(p, "metadata", "annotations").(rawObject)
+		notes, _ := write.Field(p, "metadata", "annotations").(rawObject)
 		if !taken && textOf(notes, translate.AnnotationManagedBy) == "karpenter" {
 			return false
 		}
@@ -143,7 +144,7 @@ func (t *NodePools) remake(ctx context.Context, name string, change func(rawObje
 		// The uid says which NodePool of that name the manifest is of. The API server gives the new one a uid of its own.
 		want := rawObject{"apiVersion": have["apiVersion"], "kind": have["kind"], "metadata": rawObject{"name": name, "uid": textOf(have["metadata"], "uid")}, "spec": runtime.DeepCopyJSONValue(have["spec"])}
 		for _, key := range []string{"labels", "annotations", "ownerReferences", "finalizers"} {
-			if v := dig(have, "metadata", key); v != nil {
+			if v := write.Field(have, "metadata", key); v != nil {
 				want["metadata"].(rawObject)[key] = runtime.DeepCopyJSONValue(v)
 			}
 		}
@@ -153,7 +154,7 @@ func (t *NodePools) remake(ctx context.Context, name string, change func(rawObje
 			return nil
 		}
 		if groupOf(want) == before {
-			return t.annotate(ctx, have, dig(want, "metadata", "annotations").(rawObject))
+			return t.annotate(ctx, have, write.Field(want, "metadata", "annotations").(rawObject))
 		}
 		if manifest, err = jsonText(want); err != nil {
 			return err
@@ -200,7 +201,7 @@ func (t *NodePools) remake(ctx context.Context, name string, change func(rawObje
 		have = nil
 	default:
 		// From now on pools are divided: should Karpenter stop in the middle, Dovetail does not take the others for its own.
-		if _, taken := translate.ClassGroup(groupOf(have)); !taken && textOf(dig(have, "metadata", "annotations"), translate.AnnotationManagedBy) == "" {
+		if _, taken := translate.ClassGroup(groupOf(have)); !taken && textOf(write.Field(have, "metadata", "annotations"), translate.AnnotationManagedBy) == "" {
 			if err := t.annotate(ctx, have, rawObject{translate.AnnotationManagedBy: "karpenter"}); err != nil {
 				return err
 			}
@@ -284,7 +285,7 @@ func (t *NodePools) markOthers(ctx context.Context, name string) error {
 	}
 	for _, p := range pools {
 		_, taken := translate.ClassGroup(groupOf(p))
-		if textOf(p["metadata"], "name") == name || taken || textOf(dig(p, "metadata", "annotations"), translate.AnnotationManagedBy) != "" {
+		if textOf(p["metadata"], "name") == name || taken || textOf(write.Field(p, "metadata", "annotations"), translate.AnnotationManagedBy) != "" {
 			continue
 		}
 		if err := t.annotate(ctx, p, rawObject{translate.AnnotationManagedBy: "karpenter"}); err != nil && !apierrors.IsNotFound(err) {
@@ -368,10 +369,10 @@ func (t *NodePools) quiesce(ctx context.Context, name string, have, want rawObje
 // quiescedSpec is what quiesce changes of a pool's spec, so that Karpenter does nothing for it.
 func quiescedSpec(have rawObject) rawObject {
 	spec := rawObject{"disruption": rawObject{"budgets": []any{rawObject{"nodes": "0"}}}}
-	if _, static := dig(have, "spec").(rawObject)["replicas"]; !static {
+	if _, static := write.Field(have, "spec").(rawObject)["replicas"]; !static {
 		spec["limits"] = rawObject{"cpu": "0"}
 	}
-	if after := dig(have, "spec", "disruption", "consolidateAfter"); after == nil {
+	if after := write.Field(have, "spec", "disruption", "consolidateAfter"); after == nil {
 		spec["disruption"].(rawObject)["consolidateAfter"] = "0s"
 	}
 	return spec
@@ -404,11 +405,11 @@ func carryEdits(have, want, now rawObject) (spec rawObject, edited bool) {
 	if _, taken := translate.ClassGroup(groupOf(have)); !taken {
 		ours := quiescedSpec(have)
 		if limits, ok := ours["limits"].(rawObject); ok {
-			resetFields(spec, limits, dig(want, "spec"), "limits")
+			resetFields(spec, limits, write.Field(want, "spec"), "limits")
 		}
-		resetFields(spec, ours["disruption"].(rawObject), dig(want, "spec"), "disruption")
+		resetFields(spec, ours["disruption"].(rawObject), write.Field(want, "spec"), "disruption")
 	}
-	dig(spec, "template", "spec", "nodeClassRef").(rawObject)["group"] = groupOf(want)
+	write.Field(spec, "template", "spec", "nodeClassRef").(rawObject)["group"] = groupOf(want)
 	return spec, !reflect.DeepEqual(spec, want["spec"])
 }
 
@@ -419,27 +420,27 @@ func resetFields(spec, written rawObject, manifest any, object string) {
 		if at == nil || !reflect.DeepEqual(at[key], value) {
 			continue
 		}
-		if was := dig(manifest, object, key); was != nil {
+		if was := write.Field(manifest, object, key); was != nil {
 			at[key] = runtime.DeepCopyJSONValue(was)
 		} else {
 			delete(at, key)
 		}
 	}
-	if len(at) == 0 && dig(manifest, object) == nil {
+	if len(at) == 0 && write.Field(manifest, object) == nil {
 		delete(spec, object)
 	}
 }
 
 // restore gives a pool back what quiesce has changed, as the manifest that it was to have says, and forgets that.
 func (t *NodePools) restore(ctx context.Context, name string, want rawObject) error {
-	spec := rawObject{"disruption": rawObject{"budgets": dig(want, "spec", "disruption", "budgets"), "consolidateAfter": dig(want, "spec", "disruption", "consolidateAfter")}, "limits": nil}
-	if limits, _ := runtime.DeepCopyJSONValue(dig(want, "spec", "limits")).(rawObject); limits != nil {
+	spec := rawObject{"disruption": rawObject{"budgets": write.Field(want, "spec", "disruption", "budgets"), "consolidateAfter": write.Field(want, "spec", "disruption", "consolidateAfter")}, "limits": nil}
+	if limits, _ := runtime.DeepCopyJSONValue(write.Field(want, "spec", "limits")).(rawObject); limits != nil {
 		if _, ok := limits["cpu"]; !ok {
 			limits["cpu"] = nil // takes off what was not there
 		}
 		spec["limits"] = limits
 	}
-	meta := rawObject{"annotations": rawObject{translate.AnnotationManagedBy: dig(want, "metadata", "annotations", translate.AnnotationManagedBy)}}
+	meta := rawObject{"annotations": rawObject{translate.AnnotationManagedBy: write.Field(want, "metadata", "annotations", translate.AnnotationManagedBy)}}
 	if uid := textOf(want["metadata"], "uid"); uid != "" {
 		meta["uid"] = uid
 	}
@@ -469,7 +470,7 @@ func (t *NodePools) deleteOrphaning(ctx context.Context, have rawObject) error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("NodePool %s still exists one minute after its deletion, because of finalizers %v. Check that kube-controller-manager is running, then run the same command again", name, dig(now, "metadata", "finalizers"))
+			return fmt.Errorf("NodePool %s still exists one minute after its deletion, because of finalizers %v. Check that kube-controller-manager is running, then run the same command again", name, write.Field(now, "metadata", "finalizers"))
 		}
 		if err := sleep(ctx, t.pause().look/5); err != nil {
 			return err
@@ -486,7 +487,7 @@ func (t *NodePools) setOwners(ctx context.Context, pool, uid string) error {
 	for _, c := range claims {
 		name := textOf(c["metadata"], "name")
 		err := t.update(ctx, t.Client.Karpenter, "nodeclaims", name, func(c rawObject) bool {
-			owners, _ := dig(c, "metadata", "ownerReferences").([]any)
+			owners, _ := write.Field(c, "metadata", "ownerReferences").([]any)
 			kept := slices.DeleteFunc(slices.Clone(owners), func(o any) bool { return textOf(o, "kind") == "NodePool" })
 			if uid == "" {
 				c["metadata"].(rawObject)["ownerReferences"] = kept
@@ -527,7 +528,7 @@ func (t *NodePools) annotate(ctx context.Context, p rawObject, want rawObject) e
 			return fmt.Errorf("NodePool %s was deleted and recreated by another client. Run the same command again", name)
 		}
 		for key := range notes {
-			if textOf(dig(p, "metadata", "annotations"), key) != textOf(dig(seen, "metadata", "annotations"), key) {
+			if textOf(write.Field(p, "metadata", "annotations"), key) != textOf(write.Field(seen, "metadata", "annotations"), key) {
 				return fmt.Errorf("annotation %s of NodePool %s was changed by another client. Run the same command again", key, name)
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/dovetail-sh/dovetail/internal/kube/write"
 )
 
 // What somebody changes in a pool while it is handed over is kept; what was changed to keep Karpenter still is not.
@@ -21,7 +23,7 @@ func TestEditsDuringTakeover(t *testing.T) {
 	}
 	have := pool(rawObject{"limits": rawObject{"memory": "10Gi"}, "disruption": rawObject{"budgets": []any{rawObject{"nodes": "10%"}}, "consolidateAfter": "1m"}})
 	want := runtime.DeepCopyJSON(have)
-	dig(want, "spec", "template", "spec", "nodeClassRef").(rawObject)["group"] = "kwok.dovetail.sh"
+	write.Field(want, "spec", "template", "spec", "nodeClassRef").(rawObject)["group"] = "kwok.dovetail.sh"
 	for what, x := range map[string]struct {
 		now    rawObject
 		edited bool

@@ -76,3 +76,12 @@ func DecodeObject(answer []byte, err error) (map[string]any, error) {
 	}
 	return out, nil
 }
+
+// Field returns a nested field of a decoded object, or nil if it does not exist.
+func Field(o any, path ...string) any {
+	for _, key := range path {
+		m, _ := o.(map[string]any)
+		o = m[key]
+	}
+	return o
+}
