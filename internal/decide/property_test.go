@@ -210,6 +210,14 @@ func TestNoNodeIsOverfilled(t *testing.T) {
 		w := newWorld(t, false)
 		w.pol.Landing.Mode = landing.Bind
 		w.Packs = rapid.Bool().Draw(t, "packs")
+		if rapid.Bool().Draw(t, "pods tolerate the taints of a node that is Ready and not registered yet") {
+			w.Readiness = 0
+			for _, x := range w.Workloads {
+				c := *x.Class
+				c.Tolerations = []model.Toleration{{Exists: true, Effect: model.NoExecute, For: -1}}
+				x.Class = classOf(c)
+			}
+		}
 		w.editPool(func(p *model.NodePool) {
 			p.ConsolidateAfter, p.ConsolidationPolicy = time.Second, "WhenEmptyOrUnderutilized"
 			if rapid.Bool().Draw(t, "node group") {

@@ -15,6 +15,9 @@ import (
 // Contest is why only kube-scheduler binds pods to a reserved node: if Dovetail did too, both together could overfill it.
 type Contest string
 
+// taintUnregistered is on the node of a launched NodeClaim until the node is registered.
+var taintUnregistered = model.Taint{Key: model.TaintUnregistered, Effect: model.NoExecute}
+
 // The kinds of Contest.
 const (
 	Uncontested  Contest = ""
@@ -26,6 +29,7 @@ const (
 type rivals struct {
 	classes  []*model.Class                // in the order of their first pods
 	tolerant []*model.Class                // those that no reservation keeps off a node, or none that is written as a cordon
+	early    []*model.Class                // those that a node is open to before it is registered
 	pods     map[*model.Class][]*model.Pod // of these classes
 	letIn    map[string][]*model.Pod       // by claim: pods that tolerate its reservation
 }
@@ -41,6 +45,9 @@ func findRivals(v *cluster.View) *rivals {
 			if p.Class.ToleratesEverything() || model.Tolerated(taintCordoned, p.Class.Tolerations) {
 				r.tolerant = append(r.tolerant, p.Class)
 			}
+			if model.Tolerated(taintUnregistered, p.Class.Tolerations) {
+				r.early = append(r.early, p.Class)
+			}
 		}
 		r.pods[p.Class] = append(r.pods[p.Class], p)
 		for _, claim := range p.LetInBy() {
@@ -50,10 +57,10 @@ func findRivals(v *cluster.View) *rivals {
 	return r
 }
 
-// contest returns why all pods of a reservation are left to kube-scheduler. unseen: the node was open a moment ago, so kube-scheduler may have chosen
-// it for pods without a slot there, which the API server does not show yet. What it may still bind is counted in full then: if all of it fits in
-// addition to the pods with slots, nothing is contested.
-func (r *rivals) contest(h *cluster.Reservation, unseen bool) Contest {
+// contest returns why all pods of a reservation are left to kube-scheduler. unseen are the classes to which the node was open a moment ago:
+// kube-scheduler may have chosen it for pods without a slot there, which the API server does not show yet. These pods are counted in full: if they
+// all fit in addition to the pods with slots, nothing is contested.
+func (r *rivals) contest(h *cluster.Reservation, unseen []*model.Class) Contest {
 	n := h.Node
 	if n == nil {
 		return Uncontested
@@ -70,12 +77,12 @@ func (r *rivals) contest(h *cluster.Reservation, unseen bool) Contest {
 			return ByTolerant
 		}
 	}
-	if !unseen {
+	if len(unseen) == 0 {
 		return Uncontested
 	}
 	taints, labels := whenOpen(n, h.Claim)
 	left, others := free.Sub(h.Matched), model.Resources(nil)
-	for _, c := range r.classes {
+	for _, c := range unseen {
 		if !c.Requests.Fits(free) || model.Untolerated(taints, c.Tolerations) != nil || !c.AllowsStanding(n.Labels, n.Name) && !c.AllowsStanding(labels, n.Name) {
 			continue
 		}
@@ -102,10 +109,28 @@ func whenOpen(n *model.Node, c *model.Claim) ([]model.Taint, model.Labels) {
 	return slices.DeleteFunc(slices.Clone(n.Taints), later), labels
 }
 
+// bindableFrom returns the instant from which kube-scheduler knows that a reservation's node is closed, so that it chooses the node for no more
+// pods; zero: it always has.
+func (in *In) bindableFrom(h *cluster.Reservation, r *rivals) time.Time {
+	x := in.Closed[h.Claim.Name]
+	if from := x.all.knownFrom(in.SchedulerLag); !from.IsZero() {
+		return from
+	}
+	if from := x.early.knownFrom(in.SchedulerLag); !from.IsZero() && slices.ContainsFunc(r.early, func(c *model.Class) bool { return c.AllowsStanding(h.Node.Labels, h.Node.Name) }) {
+		return from
+	}
+	return time.Time{}
+}
+
 // contestOf returns the Contest of a reservation now, and when it may be another; zero: when something changes.
 func (in *In) contestOf(h *cluster.Reservation, r *rivals, now time.Time) (_ Contest, until time.Time) {
-	known := in.Closed.bindingsKnownFrom(h.Claim.Name, in.SchedulerLag, in.BindingDelay)
-	unseen := now.Before(known)
+	known, unseen := in.Closed[h.Claim.Name].all.knownFrom(in.SchedulerLag+in.BindingDelay), r.classes
+	if !now.Before(known) {
+		known, unseen = in.Closed[h.Claim.Name].early.knownFrom(in.SchedulerLag+in.BindingDelay), r.early
+	}
+	if !now.Before(known) {
+		unseen = nil
+	}
 	why := r.contest(h, unseen)
 	if why == ByUnseenBind {
 		return why, known
@@ -122,11 +147,11 @@ func NewHolds(v *cluster.View, in In) func(*cluster.Reservation) (holds bool, un
 		if !h.Claim.Reserved || h.Node == nil || !cluster.HasReservedTaint(h.Node, h.Claim) {
 			return false, time.Time{}
 		}
-		if from := in.Closed.bindableFrom(h.Claim.Name, in.SchedulerLag); v.Now.Before(from) {
-			return false, from
-		}
 		if others == nil {
 			others = findRivals(v)
+		}
+		if from := in.bindableFrom(h, others); v.Now.Before(from) {
+			return false, from
 		}
 		why, until := in.contestOf(h, others, v.Now)
 		return why != ByUnseenBind, until
