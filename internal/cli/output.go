@@ -12,8 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+
+	"github.com/dovetail-sh/dovetail/internal/report"
 )
 
 // addOutput adds -o to a command that prints a report. prompt turns the JSON of a report into YAML.
@@ -65,4 +69,32 @@ func isWatching(c *cobra.Command) bool {
 // addNamespace adds -n to a command that names objects.
 func addNamespace(g *pflag.FlagSet, namespace *string) {
 	g.StringVarP(namespace, "namespace", "n", "default", "Namespace of a pod, Deployment or Headroom whose name does not contain one")
+}
+
+// fitted returns an answer as it is written to out: text on a terminal has lines no longer than the terminal is wide, and the JSON of a
+// report becomes YAML with -o yaml.
+func fitted(c *cobra.Command, out io.Writer, answer string) (string, error) {
+	output := c.Flags().Lookup("output")
+	if output == nil || answer == "" {
+		return answer, nil
+	}
+	f, is := terminal(out)
+	switch format := output.Value.String(); {
+	case format == "yaml" && output.DefValue == "text":
+		y, err := yaml.JSONToYAML([]byte(answer))
+		return string(y), err
+	case format != "text" || !is:
+		return answer, nil
+	}
+	width, _, err := term.GetSize(f.Fd())
+	if err != nil || width <= 0 { // the terminal does not report its size
+		return answer, nil
+	}
+	return report.Fit(answer, width), nil
+}
+
+// terminal returns the terminal that a stream is.
+func terminal(stream any) (*os.File, bool) {
+	f, ok := stream.(*os.File)
+	return f, ok && term.IsTerminal(f.Fd())
 }

@@ -14,11 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
-
-	"github.com/dovetail-sh/dovetail/internal/report"
 )
 
 // stopped is the cause of a context that a signal has ended.
@@ -102,28 +98,6 @@ func promptOnce(run func(*cobra.Command, []string, *progress) error, c *cobra.Co
 	}
 }
 
-// fitted returns an answer as it is written to out: text on a terminal has lines no longer than the terminal is wide, and the JSON of a
-// report becomes YAML with -o yaml.
-func fitted(c *cobra.Command, out io.Writer, answer string) (string, error) {
-	output := c.Flags().Lookup("output")
-	if output == nil || answer == "" {
-		return answer, nil
-	}
-	f, is := terminal(out)
-	switch format := output.Value.String(); {
-	case format == "yaml" && output.DefValue == "text":
-		y, err := yaml.JSONToYAML([]byte(answer))
-		return string(y), err
-	case format != "text" || !is:
-		return answer, nil
-	}
-	width, _, err := term.GetSize(f.Fd())
-	if err != nil || width <= 0 { // the terminal does not report its size
-		return answer, nil
-	}
-	return report.Fit(answer, width), nil
-}
-
 // cancelled reports whether an error is that the context of a call has ended; some calls say so in the words of its cause.
 func cancelled(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.As(err, new(stopped))
@@ -136,10 +110,4 @@ func ended(ctx context.Context) error {
 		return exit{128 + int(s.signal), fmt.Errorf("%w: nothing was written", s)}
 	}
 	return err
-}
-
-// terminal returns the terminal that a stream is.
-func terminal(stream any) (*os.File, bool) {
-	f, ok := stream.(*os.File)
-	return f, ok && term.IsTerminal(f.Fd())
 }

@@ -18,6 +18,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"os/signal"
 	"slices"
 	"syscall"
@@ -25,6 +26,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/dovetail-sh/dovetail/test/e2e/sandbox"
 	"github.com/dovetail-sh/dovetail/test/e2e/scaledown"
 	"github.com/dovetail-sh/dovetail/test/watch"
 )
@@ -79,6 +81,7 @@ type options struct {
 	frozen        time.Duration
 	budget, dir   string
 	karpenter     string
+	record        string
 }
 
 func main() {
@@ -93,6 +96,7 @@ func main() {
 	flag.DurationVar(&o.settle, "settle", 20*time.Minute, "after the last round: maximum wait until no node is kept for an expected scale-up")
 	flag.DurationVar(&o.frozen, "frozen", 10*time.Minute, "after that: duration without changes, in which no pod should be moved")
 	flag.StringVar(&o.karpenter, "karpenter", "", "path of Karpenter's KWOK controller to run instead of Dovetail (built by make bench-life-karpenter)")
+	flag.StringVar(&o.record, "record", "", "write a recording of the rounds to this file, with dovetail record, for dovetail replay (docs/REPLAY.md#accuracy)")
 	flag.StringVar(&o.dir, "dir", "", "directory for the sandbox's files (default: a temporary directory)")
 	flag.Parse()
 	if o.still == 0 {
@@ -145,6 +149,8 @@ func run(ctx context.Context, o options) (res *Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	l.Cluster, c.Tick = c, l.sample
 	if err := scaledown.CreatePool(ctx, l.Sandbox, o.below, o.after, o.budget); err != nil {
 		return nil, err
@@ -157,6 +163,10 @@ func run(ctx context.Context, o options) (res *Result, err error) {
 		}
 	}
 	if err := l.rest(ctx); err != nil { // what it begins with is not a round
+		return nil, err
+	}
+	endRecording, err := l.startRecording(ctx)
+	if err != nil {
 		return nil, err
 	}
 	l.spent, l.due = 0, 0
@@ -172,6 +182,9 @@ func run(ctx context.Context, o options) (res *Result, err error) {
 		res.PodsOfEnded += r.PodsOfEnded
 		res.LeastEvictions += r.LeastEvictions
 	}
+	if err := endRecording(); err != nil {
+		return nil, err
+	}
 	res.USD, res.USDBound, res.Integrated = round(l.spent), round(l.due), round(l.spent/l.due)
 	if err := l.settleDown(ctx, res); err != nil {
 		return nil, err
@@ -180,6 +193,35 @@ func run(ctx context.Context, o options) (res *Result, err error) {
 		return nil, err
 	}
 	return res, nil
+}
+
+// startRecording records the cluster to the file of -record, if there is one, until end is called or the context ends.
+func (l *life) startRecording(ctx context.Context) (end func() error, err error) {
+	if l.record == "" {
+		return func() error { return nil }, nil
+	}
+	_, dovetail, err := sandbox.Binaries()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	c := exec.CommandContext(ctx, dovetail, "record", "--kubeconfig", l.Sandbox.Kubeconfig(sandbox.Admin), "--out", l.record)
+	c.Stderr, c.Cancel = os.Stderr, func() error { return c.Process.Signal(os.Interrupt) }
+	if err := c.Start(); err != nil {
+		cancel()
+		return nil, fmt.Errorf("start dovetail record: %w", err)
+	}
+	return func() error {
+		cancel()
+		err := c.Wait()
+		switch {
+		case errors.Is(err, context.Canceled): // it has ended well
+			return nil
+		case err == nil:
+			err = errors.New("ended before the last round")
+		}
+		return fmt.Errorf("dovetail record: %w", err)
+	}, nil
 }
 
 func round(v float64) float64 { return math.Round(v*1000) / 1000 }

@@ -2,7 +2,7 @@
 // Copyright 2026 The Dovetail Authors
 
 // Package headrooms reconciles Headrooms: it computes the capacity that each one holds (package headroom), and writes
-// it as CapacityBuffers, for which the loop launches nodes.
+// it as CapacityBuffers, which decide/buffers.go turns into demand.
 //
 // It launches nothing itself, and reads the last Snapshot, so the loop never waits for it. Start reading at
 // Keeper.Run, then look.

@@ -5,7 +5,7 @@
 // and adds a toleration of the node's reservation taint to the others.
 //
 // It never chooses a node: slots are assigned before. It reserves nothing: it only decides whether a NodeClaim can be reserved
-// for its pods (ReservationRefusal). Every function is pure.
+// for its pods (ReservationRefusal), and which pods Dovetail binds (BindRefusal). Every function is pure.
 //
 // Invariants: a pod is bound only if its constraints concern no other node (verify.BindingCheck checks this independently), and
 // only to a node that no pod without a slot can get meanwhile, or that has capacity for all of those pods (Contest).
