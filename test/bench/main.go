@@ -177,6 +177,7 @@ func table(data string, runs int) []entry {
 		solved("tianchi with constraints", 0, 5*time.Second, tianchi(0, true)),
 		{"Karpenter's mix, 400 types", besideKarpenter, func() (row, error) { return solveIt(problems.Mix(10000), runs), nil }},
 		solved("2,000 classes onto 5,000 nodes", 1.02, time.Second, func() (*problems.Problem, error) { return problems.Many(data) }),
+		solved("300 teams, a NodePool each", 1.01, 2*time.Second, func() (*problems.Problem, error) { return problems.Tenants(data, 300) }),
 		{"one pod, 10,000 nodes, event to plan", "5ms", func() (row, error) {
 			x, err := problems.OnePod(data, false)
 			if err != nil {
@@ -225,6 +226,9 @@ func cpuTime(who int) time.Duration {
 
 func solveIt(x *problems.Problem, runs int) row {
 	p := &solve.Problem{ResourceNames: x.ResourceNames, Demand: x.Demand, Pools: []solve.Pool{{NodePool: x.Pool, NodesLeft: -1}}}
+	for _, other := range x.Others {
+		p.Pools = append(p.Pools, solve.Pool{NodePool: other, NodesLeft: -1})
+	}
 	for _, n := range x.Nodes {
 		p.Nodes = append(p.Nodes, solve.ExistingNode{Name: n.Name, Labels: n.Labels, Allocatable: n.Allocatable, Free: n.Allocatable.Sub(n.Used), Pods: n.Pods})
 	}

@@ -29,6 +29,7 @@ type Problem struct {
 	ResourceNames []string
 	Demand        []*model.Pod
 	Pool          *model.NodePool
+	Others        []*model.NodePool // beside Pool
 	Nodes         []*model.Node
 }
 
@@ -357,6 +358,31 @@ func Many(data string) (*Problem, error) {
 		p.Nodes = Standing(5000, 8, 0.5)
 	}
 	return p, err
+}
+
+// Tenants is a NodePool for each of n teams, with the same instance types, one of a hundred weights and the team's label, and three pods of each team, which only run there.
+func Tenants(data string, n int) (*Problem, error) {
+	pool, err := ec2(data, "cmr")
+	if err != nil {
+		return nil, err
+	}
+	r := rand.New(rand.NewSource(7))
+	p := &Problem{ResourceNames: names()}
+	for i := range n {
+		team := fmt.Sprintf("team-%03d", i)
+		own := *pool
+		own.Weight = int32(i % 100)
+		own.Name, own.UID, own.Labels = team, team, model.Labels{"team": team}
+		own.Requirements = model.NewRequirements(model.OneOf(model.LabelNodePool, team), model.OneOf("team", team))
+		p.Others = append(p.Others, &own)
+		c := &model.Class{Key: team, Namespace: team, Labels: model.Labels{"app": team}, Requests: model.Resources{int64(100 * (1 + r.Intn(30))), int64(256*(1+r.Intn(40))) << 20, 0, 1},
+			Terms: []model.NodeTerm{{Requirements: model.NewRequirements(model.OneOf("team", team))}}}
+		for j := range 3 {
+			p.Demand = append(p.Demand, &model.Pod{Namespace: team, Name: fmt.Sprint("web-", j), UID: fmt.Sprintf("%s-%d", team, j), Class: c})
+		}
+	}
+	p.Pool, p.Others = p.Others[0], p.Others[1:]
+	return p, nil
 }
 
 // Mix is the mix of Karpenter's own scheduling benchmark: a fifth each plain, zone spread, host spread, zone affinity and host

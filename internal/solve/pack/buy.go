@@ -124,7 +124,7 @@ func (s *Planner) buyDownFrom(first int, demands []*Demand) {
 	for level := first; level < len(s.Catalog.Levels); level++ {
 		var here []*Demand
 		for _, d := range demands {
-			if d.Unbought > 0 && s.Catalog.HasOfferIn(d.Offers, s.Catalog.Levels[level]) {
+			if d.Unbought > 0 && s.Catalog.HasOfferIn(d.Offers, level) {
 				here = append(here, d)
 			}
 		}

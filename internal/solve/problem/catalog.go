@@ -45,6 +45,7 @@ type OfferSet struct {
 	Bits         []uint64
 	MaximalSizes []Vec // sizes of its offers that are not within another; computed on demand
 	sizesKnown   bool
+	levels       []int // see Catalog.LevelsOf; nil: not known yet
 }
 
 // Contains reports whether offer i is in the set.
@@ -172,8 +173,8 @@ func (s *Catalog) BuysFrom(pool int) bool {
 // CheapestLevel returns the first level in which an offer of the set holds the amount, and the lowest price there;
 // len(levels) and 0 if there is none.
 func (s *Catalog) CheapestLevel(set *OfferSet, req *Vec) (int, int64) {
-	for level, l := range s.Levels {
-		for _, i := range s.offersByPrice[l.Lo+s.firstLevelCandidate(level, req) : l.Hi] {
+	for _, level := range s.LevelsOf(set) {
+		for _, i := range s.offersByPrice[s.Levels[level].Lo+s.firstLevelCandidate(level, req) : s.Levels[level].Hi] {
 			if o := &s.Offers[i]; set.Contains(i) && IsWithin(req, o.Allocatable, s.in.NumDims) {
 				return level, o.Price
 			}
@@ -182,36 +183,39 @@ func (s *Catalog) CheapestLevel(set *OfferSet, req *Vec) (int, int64) {
 	return len(s.Levels), 0
 }
 
+// LevelsOf returns the levels of the offers in the set, ascending. It is computed once for each set.
+func (s *Catalog) LevelsOf(set *OfferSet) []int {
+	if set.levels == nil {
+		set.levels = []int{}
+		level := 0
+		set.ForEach(Level{Hi: len(s.Offers)}, func(i int) {
+			for i >= s.Levels[level].Hi {
+				level++
+			}
+			if n := len(set.levels); n == 0 || set.levels[n-1] != level {
+				set.levels = append(set.levels, level)
+			}
+		})
+	}
+	return set.levels
+}
+
 // FirstLevelOf returns the first level with an offer of the set, -1 if there is none.
 func (s *Catalog) FirstLevelOf(set *OfferSet) int {
-	for level := range s.Levels {
-		if s.HasOfferIn(set, s.Levels[level]) {
-			return level
-		}
+	if levels := s.LevelsOf(set); len(levels) > 0 {
+		return levels[0]
 	}
 	return -1
 }
 
 // HasOfferIn reports whether the set has an offer of the level.
-func (s *Catalog) HasOfferIn(set *OfferSet, l Level) bool {
-	for i := l.Lo; i < l.Hi; i++ {
-		if set.Contains(i) {
-			return true
-		}
-	}
-	return false
+func (s *Catalog) HasOfferIn(set *OfferSet, level int) bool {
+	_, found := slices.BinarySearch(s.LevelsOf(set), level)
+	return found
 }
 
 // SpansLevels reports whether the set has offers of more than one level.
-func (s *Catalog) SpansLevels(set *OfferSet) bool {
-	n := 0
-	for _, l := range s.Levels {
-		if s.HasOfferIn(set, l) {
-			n++
-		}
-	}
-	return n > 1
-}
+func (s *Catalog) SpansLevels(set *OfferSet) bool { return len(s.LevelsOf(set)) > 1 }
 
 // UnlimitedOffers returns the set without offers of limited quantity.
 func (s *Catalog) UnlimitedOffers(set *OfferSet) *OfferSet {
