@@ -79,8 +79,9 @@ func (h *truth) weaker(ch plan.Change) (plan.Change, bool) {
 	case strings.HasPrefix(ch.Field, "spec.disruption.budgets["), ch.Field == "spec.limits.nodes":
 		resource = "pods"
 	case ch.Field == "spec.limits.cpu":
+		step = -1000 // it is rounded up to whole cores
 	case ch.Field == "spec.containers[*].resources.requests[cpu]":
-		step = 1
+		step = 100 // it may be rounded down to a tenth of a core
 	default:
 		return ch, false
 	}

@@ -406,6 +406,9 @@ func checkAdvice(t *testing.T, c *cluster, r *Report) {
 			if slices.Contains(f.Changes[:i], ch) {
 				t.Errorf("%s of %s names %+v twice", f.Code, f.Subject, ch)
 			}
+			if strings.Contains(ch.Field, ".limits.") && (strings.HasSuffix(ch.Value, "m") || strings.HasSuffix(ch.Value, "i") && !strings.HasSuffix(ch.Value, "Gi") && !strings.HasSuffix(ch.Value, "Ti")) {
+				t.Errorf("%s of %s proposes %s: want whole cores and Gi", f.Code, f.Subject, ch.Value)
+			}
 			kind, name, _ := strings.Cut(string(ch.Object), "/")
 			switch kind {
 			case "nodepool":

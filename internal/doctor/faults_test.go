@@ -224,6 +224,31 @@ var faults = []fault{
 		p.Limits, p.HasLimit = model.Resources{used}, []bool{true}
 		return "nodepool/default"
 	}, true},
+	{"uneven limit leaves too little for replacements", LimitBlocks, func(c *cluster) string {
+		p := c.scatter(1700)
+		used := c.useOf(&model.CapacityLimit{})
+		p.Limits, p.HasLimit = model.Resources{used.At(model.CPU) + 10, used.At(model.Memory) + 10<<20}, []bool{true, true}
+		return "nodepool/default"
+	}, true},
+	{"uneven limit reached", LimitReached, func(c *cluster) string {
+		p, used := c.pools[0], c.useOf(&model.CapacityLimit{})
+		for _, n := range c.nodes { // as of virtual machines, which have less memory than their type
+			n.Capacity = n.Capacity.With(model.Memory, n.Capacity.At(model.Memory)-77<<20)
+		}
+		p.Limits, p.HasLimit = model.Resources{0, used.At(model.Memory) - 100<<20}, []bool{false, true}
+		c.addWorkload("more", 40, 1500, 6<<30)
+		return "nodepool/default"
+	}, false},
+	{"uneven limit near", LimitNear, func(c *cluster) string {
+		used := c.useOf(&model.CapacityLimit{})
+		c.pools[0].Limits, c.pools[0].HasLimit = model.Resources{0, used.At(model.Memory) + 3<<20}, []bool{false, true}
+		return "nodepool/default"
+	}, false},
+	{"uneven CapacityQuota near", LimitNear, func(c *cluster) string {
+		l := c.addQuota("web")
+		l.SetMost(model.CPU, c.useOf(l).At(model.CPU)+90)
+		return l.Name
+	}, false},
 	{"limit of nodes leaves no replacement", LimitBlocks, func(c *cluster) string {
 		c.scatter(1700).NodeLimit = int64(len(c.nodes))
 		return "nodepool/default"

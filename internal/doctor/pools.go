@@ -192,6 +192,7 @@ func (x *exam) raiseLimit(pool, resource string) []plan.Change {
 		}
 	}
 	for range 4 { // if the number of nodes is limited, decide may choose other nodes, which need more
+		need = explain.RoundUpLimit(dim, need)
 		d := decide.WhatIf(limited(need), x.Now, x.Policy)
 		if !slices.ContainsFunc(d.Pods, func(p plan.PodDecision) bool {
 			return p.Outcome == plan.Refused && p.Reasons[0].Code == plan.Limit && p.Reasons[0].Pool == pool && plan.DetailOf[plan.OfLimit](p.Reasons[0]).Resource == plan.ResourceName(resource)
@@ -200,7 +201,7 @@ func (x *exam) raiseLimit(pool, resource string) []plan.Change {
 		}
 		need += need / 4
 	}
-	return []plan.Change{{Object: "nodepool/" + pool, Field: "spec.limits." + resource, Op: plan.Set, Value: amount(dim, need)}}
+	return []plan.Change{{Object: "nodepool/" + pool, Field: "spec.limits." + resource, Op: plan.Set, Value: amount(dim, explain.RoundUpLimit(dim, need))}}
 }
 
 // amount formats an amount of a resource, or a number if d is negative.
@@ -341,7 +342,7 @@ func (x *exam) findLimits() (out []Finding) {
 		}
 		out = append(out, Finding{Code: LimitNear, Severity: Risky, Subject: "nodepool/" + p.Name, Key: "spec.limits." + name,
 			Have:    model.ShortAmount(d, have, 1) + " of " + model.ShortAmount(d, limit, 1),
-			Changes: []plan.Change{{Object: "nodepool/" + p.Name, Field: "spec.limits." + name, Op: plan.Set, Value: model.FormatAmount(d, 2*limit)}}})
+			Changes: []plan.Change{{Object: "nodepool/" + p.Name, Field: "spec.limits." + name, Op: plan.Set, Value: model.FormatAmount(d, explain.RoundUpLimit(d, 2*limit))}}})
 	}
 	for _, p := range x.Snapshot.Pools {
 		for d, has := range p.HasLimit {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dovetail-sh/dovetail/internal/explain"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
@@ -90,13 +91,7 @@ func (x *exam) raisedTo(l *model.CapacityLimit, use quotaUse) (*model.CapacityLi
 	}
 	for d, limited := range l.HasMost {
 		d := model.Dim(d)
-		if need := use.capacity.At(d); limited && need > l.Most.At(d) {
-			switch d { // whole cores and GiB
-			case model.CPU:
-				need = (need + 999) / 1000 * 1000
-			case model.Memory:
-				need = (need + 1<<30 - 1) >> 30 << 30
-			}
+		if need := explain.RoundUpLimit(d, use.capacity.At(d)); limited && use.capacity.At(d) > l.Most.At(d) {
 			raised.Most = raised.Most.With(d, need)
 			set(x.Snapshot.ResourceNames[d], d, need)
 		}
@@ -153,7 +148,7 @@ func (x *exam) findQuotas() (out []Finding) {
 		near := func(resource string, d model.Dim, have, limit int64) {
 			if limit > 0 && have*10 >= limit*9 && !x.waitedFor[l.Name+" "+quotaField(resource)] {
 				out = append(out, Finding{Code: LimitNear, Severity: Risky, Subject: l.Name, Key: quotaField(resource), Have: amount(d, have) + " of " + amount(d, limit),
-					Changes: []plan.Change{{Object: l.Name, Field: quotaField(resource), Op: plan.Set, Value: amount(d, 2*limit)}}})
+					Changes: []plan.Change{{Object: l.Name, Field: quotaField(resource), Op: plan.Set, Value: amount(d, explain.RoundUpLimit(d, 2*limit))}}})
 			}
 		}
 		for d, limited := range l.HasMost {

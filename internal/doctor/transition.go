@@ -11,6 +11,7 @@ import (
 
 	"github.com/dovetail-sh/dovetail/internal/decide"
 	"github.com/dovetail-sh/dovetail/internal/disrupt"
+	"github.com/dovetail-sh/dovetail/internal/explain"
 	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/plan"
 	"github.com/dovetail-sh/dovetail/internal/solve"
@@ -285,6 +286,9 @@ func (l *shortLimit) raised() (plan.Change, func(*model.Snapshot)) {
 	most := l.most + l.need - max(0, l.left)
 	if l.left < 0 {
 		most -= l.left // what is used already is more than the limit
+	}
+	if l.resource != model.DollarsPerHour {
+		most = explain.RoundUpLimit(l.d, most)
 	}
 	value := model.FormatAmount(l.d, most)
 	switch {

@@ -41,7 +41,7 @@ func (ex *explanation) sharedLimitRemedies(r plan.Reason) (out []plan.Change) {
 			if all {
 				need = size.At(dim)
 			}
-			most := roundUpLimit(dim, max(used, u.Used.At(dim))+need)
+			most := RoundUpLimit(dim, max(used, u.Used.At(dim))+need)
 			if u.Name == model.ClusterLimits {
 				raise(name, formatRange(dim, u.Least.At(dim), most))
 			} else {
@@ -58,21 +58,39 @@ func (ex *explanation) sharedLimitRemedies(r plan.Reason) (out []plan.Change) {
 	return out
 }
 
-// limitUnit returns the unit of a limit: 1 core, 1 GiB of memory, or 1 for counted resources.
+// limitUnit returns the unit of a limit: 1 core, 1 GiB of memory or storage, or 1 for counted resources.
 func limitUnit(d model.Dim) int64 {
 	switch d {
 	case model.CPU:
 		return 1000
-	case model.Memory:
+	case model.Memory, model.EphemeralStorage:
 		return 1 << 30
 	}
 	return 1
 }
 
-// roundUpLimit returns the smallest amount, at least v, that is a multiple of the limit's unit.
-func roundUpLimit(d model.Dim, v int64) int64 {
+// RoundUpLimit returns the smallest amount, at least v, that is a multiple of the limit's unit. All changes that raise a
+// limit use it.
+func RoundUpLimit(d model.Dim, v int64) int64 {
 	unit := limitUnit(d)
 	return (v + unit - 1) / unit * unit
+}
+
+// roundDownRequest returns an amount, at most v, that a person would write in a pod's requests: from 1 core on, a
+// multiple of 100m; from 1 GiB on, a multiple of 100 MiB; from 8 GiB on, whole GiB.
+func roundDownRequest(d model.Dim, v int64) int64 {
+	unit := int64(1)
+	switch isBytes := d == model.Memory || d == model.EphemeralStorage; {
+	case d == model.CPU && v >= 1000:
+		unit = 100
+	case isBytes && v >= 8<<30:
+		unit = 1 << 30
+	case isBytes && v >= 1<<30 && v%(1<<30) != 0:
+		unit = 100 << 20
+	case isBytes && v >= 1<<20:
+		unit = 1 << 20
+	}
+	return v / unit * unit
 }
 
 // formatRange formats a minimum and a maximum as in the flags for cluster-wide limits: MIN:MAX.

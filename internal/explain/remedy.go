@@ -210,7 +210,7 @@ func (ex *explanation) requestRemedy(c *model.Class, pod string, short plan.OfSi
 	if left <= 0 {
 		return nil // a pod that requests none of it is a different pod
 	}
-	return []plan.Change{{Object: pod, Field: "spec.containers[*].resources.requests[" + string(short.Resource) + "]", Op: plan.Set, Value: model.FormatAmount(d, left)}}
+	return []plan.Change{{Object: pod, Field: "spec.containers[*].resources.requests[" + string(short.Resource) + "]", Op: plan.Set, Value: model.FormatAmount(d, roundDownRequest(d, left))}}
 }
 
 // shortageRemedies returns changes that make a pod accept other offerings than those without capacity.
@@ -305,7 +305,7 @@ func (ex *explanation) limitRemedies(pool *model.NodePool, name string, r plan.R
 				if !all {
 					need -= int64(short.Left)
 				}
-				out = append(out, plan.Change{Object: name, Field: "spec.limits." + ex.s.ResourceNames[d], Op: plan.Set, Value: model.FormatAmount(dim, need)})
+				out = append(out, plan.Change{Object: name, Field: "spec.limits." + ex.s.ResourceNames[d], Op: plan.Set, Value: model.FormatAmount(dim, RoundUpLimit(dim, need))})
 			}
 		}
 		if pool.NodeLimit >= 0 && (all || short.Resource == "nodes") {

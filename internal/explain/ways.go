@@ -126,7 +126,7 @@ func (ex *explanation) raiseLimits(w plan.Way) (plan.Way, bool) {
 		for d, has := range pool.HasLimit {
 			dim := model.Dim(d)
 			if need := pool.Limits.At(dim) - left.At(dim) + used.At(dim); has && need > pool.Limits.At(dim) {
-				w.Changes = append(w.Changes, limit(pool, ex.s.ResourceNames[d], model.FormatAmount(dim, roundUpLimit(dim, need))))
+				w.Changes = append(w.Changes, limit(pool, ex.s.ResourceNames[d], model.FormatAmount(dim, RoundUpLimit(dim, need))))
 			}
 		}
 		if pool.NodeLimit >= 0 && nodes > pool.NodeLimit {
