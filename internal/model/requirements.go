@@ -38,6 +38,8 @@ type Requirement struct {
 	Complement  bool     // Values are what is excluded
 	Values      []string // sorted, unique
 	AllowAbsent bool     // an object without the label matches too
+	MinIsGt     bool     // Min is written as Gt of the number before it
+	MaxIsLt     bool     // Max is written as Lt of the number after it
 	Min, Max    int64    // inclusive bounds on the value read as an integer; math.MinInt64 and MaxInt64 when open
 	MinValues   int      // the choice left to the provider must keep this many distinct values; 0: no such rule
 }
@@ -88,7 +90,7 @@ func NewRequirement(key string, op Operator, values ...string) (Requirement, err
 				r.Complement = false // nothing is greater
 				break
 			}
-			r.Min = n + 1
+			r.Min, r.MinIsGt = n+1, true
 		case OpGte:
 			r.Min = n
 		case OpLt:
@@ -96,7 +98,7 @@ func NewRequirement(key string, op Operator, values ...string) (Requirement, err
 				r.Complement = false
 				break
 			}
-			r.Max = n - 1
+			r.Max, r.MaxIsLt = n-1, true
 		case OpLte:
 			r.Max = n
 		}
@@ -180,6 +182,8 @@ func (r Requirement) Intersect(o Requirement) Requirement {
 		Key: r.Key, AllowAbsent: r.AllowAbsent && o.AllowAbsent,
 		Min: max(r.Min, o.Min), Max: min(r.Max, o.Max), MinValues: max(r.MinValues, o.MinValues),
 	}
+	out.MinIsGt = r.MinIsGt && r.Min == out.Min || o.MinIsGt && o.Min == out.Min
+	out.MaxIsLt = r.MaxIsLt && r.Max == out.Max || o.MaxIsLt && o.Max == out.Max
 	switch {
 	case r.Complement && o.Complement:
 		out.Complement = true
@@ -202,7 +206,7 @@ func (r Requirement) Intersect(o Requirement) Requirement {
 				kept = append(kept, v)
 			}
 		}
-		out.Values, out.Min, out.Max = kept, math.MinInt64, math.MaxInt64
+		out.Values, out.Min, out.Max, out.MinIsGt, out.MaxIsLt = kept, math.MinInt64, math.MaxInt64, false, false
 	}
 	return out
 }
@@ -245,6 +249,22 @@ func (r *Requirement) HasValue() bool {
 	return true
 }
 
+// LowerBound returns the lower bound with the operator with which it is written: Gt or Gte. ok is false if there is none.
+func (r *Requirement) LowerBound() (op Operator, n int64, ok bool) {
+	if r.MinIsGt {
+		return OpGt, r.Min - 1, true
+	}
+	return OpGte, r.Min, r.Min != math.MinInt64
+}
+
+// UpperBound returns the upper bound with the operator with which it is written: Lt or Lte. ok is false if there is none.
+func (r *Requirement) UpperBound() (op Operator, n int64, ok bool) {
+	if r.MaxIsLt {
+		return OpLt, r.Max + 1, true
+	}
+	return OpLte, r.Max, r.Max != math.MaxInt64
+}
+
 // String writes the requirement as a person would.
 func (r Requirement) String() string {
 	var b strings.Builder
@@ -259,11 +279,11 @@ func (r Requirement) String() string {
 	case !r.bounded():
 		b.WriteString(" Exists")
 	}
-	if r.Min != math.MinInt64 {
-		b.WriteString(" Gte " + strconv.FormatInt(r.Min, 10))
+	if op, n, ok := r.LowerBound(); ok {
+		b.WriteString(" " + string(op) + " " + strconv.FormatInt(n, 10))
 	}
-	if r.Max != math.MaxInt64 {
-		b.WriteString(" Lte " + strconv.FormatInt(r.Max, 10))
+	if op, n, ok := r.UpperBound(); ok {
+		b.WriteString(" " + string(op) + " " + strconv.FormatInt(n, 10))
 	}
 	if r.MinValues > 0 {
 		b.WriteString(" minValues " + strconv.Itoa(r.MinValues))

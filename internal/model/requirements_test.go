@@ -272,18 +272,20 @@ func TestRequirementsReadWell(t *testing.T) {
 	many := must(OpExists)
 	many.MinValues = 3
 	for want, r := range map[string]Requirement{
-		"k In [a b]":              must(OpIn, "b", "a", "b"),
-		"k NotIn [a]":             must(OpNotIn, "a"),
-		`k In ["" a]`:             must(OpIn, "a", ""),
-		`k In [""]`:               must(OpIn, ""),
-		`k NotIn [""]`:            must(OpNotIn, ""),
-		"k Exists":                must(OpExists),
-		"k DoesNotExist":          must(OpDoesNotExist),
-		"k Gte 6":                 must(OpGt, "5"),
-		"k Lte 4":                 must(OpLt, "5"),
-		"k NotIn [3] Gte 2 Lte 4": must(OpGt, "1").Intersect(must(OpLt, "5")).Intersect(must(OpNotIn, "3")),
-		"k In []":                 must(OpIn, "a").Intersect(must(OpIn, "b")),
-		"k Exists minValues 3":    many,
+		"k In [a b]":            must(OpIn, "b", "a", "b"),
+		"k NotIn [a]":           must(OpNotIn, "a"),
+		`k In ["" a]`:           must(OpIn, "a", ""),
+		`k In [""]`:             must(OpIn, ""),
+		`k NotIn [""]`:          must(OpNotIn, ""),
+		"k Exists":              must(OpExists),
+		"k DoesNotExist":        must(OpDoesNotExist),
+		"k Gt 5":                must(OpGt, "5"),
+		"k Lt 5":                must(OpLt, "5"),
+		"k Gte 6":               must(OpGte, "6"),
+		"k Gte 7 Lt 9":          must(OpGt, "5").Intersect(must(OpGte, "7")).Intersect(must(OpLt, "9")).Intersect(must(OpLte, "9")),
+		"k NotIn [3] Gt 1 Lt 5": must(OpGt, "1").Intersect(must(OpLt, "5")).Intersect(must(OpNotIn, "3")),
+		"k In []":               must(OpIn, "a").Intersect(must(OpIn, "b")),
+		"k Exists minValues 3":  many,
 	} {
 		if got := r.String(); got != want {
 			t.Errorf("%q, want %q", got, want)

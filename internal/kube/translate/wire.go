@@ -6,7 +6,6 @@ package translate
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"strconv"
 	"time"
 
@@ -94,11 +93,14 @@ func wireRequirements(rs model.Requirements) ([]karpv1.Requirement, error) {
 				add(corev1.NodeSelectorOpNotIn, r.Values...)
 			}
 			// Bounds of the API are not below zero; neither are the labels that have any.
-			if r.Min != math.MinInt64 && r.Min >= 0 {
-				add(karpv1.NodeSelectorOpGte, strconv.FormatInt(r.Min, 10))
+			if op, n, ok := r.LowerBound(); ok && r.Min >= 0 {
+				if n < 0 {
+					op, n = model.OpGte, r.Min
+				}
+				add(corev1.NodeSelectorOperator(op), strconv.FormatInt(n, 10))
 			}
-			if r.Max != math.MaxInt64 {
-				add(karpv1.NodeSelectorOpLte, strconv.FormatInt(r.Max, 10))
+			if op, n, ok := r.UpperBound(); ok {
+				add(corev1.NodeSelectorOperator(op), strconv.FormatInt(n, 10))
 			}
 			if !r.AllowAbsent && (len(out) == start || len(out) == start+1 && len(r.Values) > 0) {
 				add(corev1.NodeSelectorOpExists)
