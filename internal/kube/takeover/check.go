@@ -22,6 +22,7 @@ import (
 	"github.com/dovetail-sh/dovetail/internal/kube/client"
 	"github.com/dovetail-sh/dovetail/internal/kube/translate"
 	"github.com/dovetail-sh/dovetail/internal/kube/write"
+	"github.com/dovetail-sh/dovetail/internal/model"
 	"github.com/dovetail-sh/dovetail/internal/state"
 )
 
@@ -190,7 +191,15 @@ func (t *NodePools) checkPool(ctx context.Context, name string, begun, release b
 		if begun {
 			return []Finding{{OK: true, Text: "NodePool " + name + " was deleted by an interrupted run, which is completed now."}}, nil
 		}
-		return []Finding{{Text: "NodePool " + name + " does not exist.", Mend: "kubectl get nodepools"}}, nil
+		others, err := t.list(ctx, "nodepools", "")
+		if err != nil {
+			return nil, err
+		}
+		var have []string
+		for _, p := range others {
+			have = append(have, textOf(p["metadata"], "name"))
+		}
+		return []Finding{{Text: unknownPool(name, have), Mend: "kubectl get nodepools"}}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read NodePool %s: %w", name, err)
@@ -251,6 +260,25 @@ func (t *NodePools) checkPool(ctx context.Context, name string, begun, release b
 		out = append(out, Finding{OK: true, Text: fmt.Sprintf("NodePool %s (now %s, %d NodeClaims) and %s %s passed.", name, whose, len(claims), m.ClassKind, m.ClassName)})
 	}
 	return out, nil
+}
+
+// unknownPool is the text for a NodePool that does not exist. It names up to three existing ones with a similar name: at
+// most a third of the letters differ, or one name contains the other.
+func unknownPool(name string, have []string) string {
+	most := (len(name) + 1) / 3
+	distance := func(other string) int {
+		if strings.Contains(other, name) || strings.Contains(name, other) {
+			return min(most, 1)
+		}
+		return model.EditDistance(name, other, most)
+	}
+	near := slices.DeleteFunc(slices.Sorted(slices.Values(have)), func(other string) bool { return distance(other) > most })
+	slices.SortStableFunc(near, func(a, b string) int { return distance(a) - distance(b) })
+	text := fmt.Sprintf("--pool %q: the cluster has no such NodePool", name)
+	if len(near) == 0 {
+		return text + "."
+	}
+	return text + "; did you mean " + strings.Join(near[:min(len(near), 3)], " or ") + "?"
 }
 
 // missingRights are findings for the rights that this identity lacks; those on ConfigMaps in a namespace.
