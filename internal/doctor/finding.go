@@ -192,6 +192,7 @@ type Pause struct {
 // Moves are the node changes from one set of nodes to another.
 type Moves struct {
 	Removed  int       `json:"nodesRemoved"`
+	Names    []string  `json:"nodes"`    // names of the removed nodes, in order
 	Launched []Machine `json:"launched"` // highest total price first
 	Pods     int       `json:"podsRescheduled"`
 }

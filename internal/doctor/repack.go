@@ -278,6 +278,11 @@ func (x *exam) moves(p packing) Moves {
 		}
 	}
 	out.Removed, out.Pods = len(removed), out.Pods-stay
+	out.Names = []string{}
+	for _, n := range removed {
+		out.Names = append(out.Names, n.Name)
+	}
+	slices.Sort(out.Names)
 	launched := map[string]*Machine{}
 	for _, f := range fresh {
 		key := freshKey(f)

@@ -296,10 +296,36 @@ func doctorNotes(d *Doctor) (out []string) {
 	for _, p := range d.Paused {
 		out = append(out, doctorObject(p.Subject)+" allows no consolidation before "+p.Until.UTC().Format("2006-01-02 15:04:05")+" UTC ("+p.Field+"). The figures assume that the budget has ended.")
 	}
+	if names := d.Moves.Names; len(names) > 0 && d.ConsolidatedMicro < d.TodayMicro() {
+		out = append(out, "Consolidation can remove "+pick(len(names), "node ", "nodes ")+fewNames(names)+"."+d.whyNotRemoved(names[0]))
+	}
 	if len(d.Ignored) > 0 {
 		out = append(out, "Ignored: "+strings.Join(d.Ignored, ", ")+".")
 	}
 	return out
+}
+
+// whyNotRemoved is a sentence, with a space before it, about why nodes that consolidation can remove, such as the given one, still exist, or how to find out.
+// It is empty if that is unknown.
+func (d *Doctor) whyNotRemoved(node string) string {
+	if len(d.Files) > 0 {
+		return ""
+	}
+	if len(d.Autoscalers) == 0 {
+		return " No autoscaler is running that could remove " + pick(len(d.Moves.Names), "it", "them") + "."
+	}
+	running := func(name string) bool {
+		return slices.ContainsFunc(d.Autoscalers, func(a doctor.Autoscaler) bool { return a.Name == name })
+	}
+	switch {
+	case running("Dovetail"):
+		return " '" + ShellLine(slices.Concat([]string{"dovetail", "why", "node/" + node}, d.Flags.Cluster)) + "' shows why it still exists."
+	case running("Karpenter"):
+		return " '" + ShellLine(slices.Concat([]string{"kubectl"}, d.Flags.Kubectl, []string{"events", "-A", "--for", "node/" + node})) + "' shows why Karpenter keeps it."
+	case running("Cluster Autoscaler"):
+		return " Cluster Autoscaler removes only nodes whose pods request less than --scale-down-utilization-threshold."
+	}
+	return ""
 }
 
 // limitsOf names the limits that a finding is about, those of one object together, and says what each of them leaves.

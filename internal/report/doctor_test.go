@@ -182,6 +182,30 @@ func TestDoctorTextHasNoCodes(t *testing.T) {
 }
 
 // TestSeveralLimitsThatBlock: limits that save nothing unless all of them are raised are named together, also in the next step.
+// The nodes that consolidation can remove are named, with the reason why they still exist, or the command that shows it.
+func TestRemovableNodes(t *testing.T) {
+	moves := doctor.Moves{Removed: 5, Names: []string{"a", "b", "c", "d", "e"}}
+	for _, c := range []struct{ running, file, want string }{
+		{"", "", "Consolidation can remove nodes a, b, c and 2 more. No autoscaler is running that could remove them."},
+		{"Dovetail", "", "Consolidation can remove nodes a, b, c and 2 more. 'dovetail why node/a --context x' shows why it still exists."},
+		{"Karpenter", "", "Consolidation can remove nodes a, b, c and 2 more. 'kubectl --context x events -A --for node/a' shows why Karpenter keeps it."},
+		{"Cluster Autoscaler", "", "Consolidation can remove nodes a, b, c and 2 more. Cluster Autoscaler removes only nodes whose pods request less than --scale-down-utilization-threshold."},
+		{"", "f.yaml", "Consolidation can remove nodes a, b, c and 2 more."},
+	} {
+		d := Doctor{Report: &doctor.Report{Compared: doctor.Compared{NowMicro: 2, ConsolidatedMicro: 1, Moves: moves}},
+			Flags: DoctorFlags{Cluster: []string{"--context", "x"}, Kubectl: []string{"--context", "x"}}}
+		if c.running != "" {
+			d.Autoscalers = []doctor.Autoscaler{{Name: c.running}}
+		}
+		if c.file != "" {
+			d.Files = []string{c.file}
+		}
+		if got := doctorNotes(&d); !slices.Contains(got, c.want) {
+			t.Errorf("notes %q, want %q", got, c.want)
+		}
+	}
+}
+
 func TestSeveralLimitsThatBlock(t *testing.T) {
 	change := func(object, field, value string) plan.Change {
 		return plan.Change{Object: object, Field: field, Op: plan.Set, Value: value}
