@@ -201,7 +201,7 @@ func TestSetAside(t *testing.T) {
 		before, _ := p.Offerings(t.Context(), nil, cloud.NodeClass{})
 		p.Launch(t.Context(), requests("x", "y"))
 		marked := p.Mark(before)
-		if after, _ := p.Offerings(t.Context(), nil, cloud.NodeClass{}); &marked[0] != &after[0] || marked[0].Offerings[1].Available || len(s.told) > 0 {
+		if after, _ := p.Offerings(t.Context(), nil, cloud.NodeClass{}); &marked[0] != &after[0] || marked[0].Offerings[1].Available || time.Until(marked[0].Offerings[1].Until) != 3*time.Minute || len(s.told) > 0 {
 			t.Error("what was offered before is not marked as it is offered now")
 		}
 		want := strings.Replace(all, "a/z1/spot ", "", 1)

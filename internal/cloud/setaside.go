@@ -71,10 +71,10 @@ func (s *SetAside) Set(keys ...OfferingKey) {
 		if k.Full {
 			until = now.Add(min(s.ttl, fullFor))
 		}
-		if _, ok := s.until[k]; !ok {
+		if !s.until[k].Equal(until) {
 			clear(s.overlay)
 		}
-		s.until[k] = until
+		s.until[k] = until.Round(0)
 	}
 }
 
@@ -266,6 +266,7 @@ func (s *SetAside) mark(types []*model.InstanceType) []*model.InstanceType {
 					continue
 				}
 				set := withdraw(i, j)
+				set.Until = model.LaterOf(set.Until, s.until[k])
 				if hasQuotas {
 					set.Quota = quotas.ReachedQuota(t, o.CapacityType)
 				}

@@ -62,7 +62,7 @@ func (ex *explanation) pending() (out []Waiting) {
 				a.Findings = append(a.Findings, old)
 			}
 			for _, r := range reasons {
-				a.Findings = append(a.Findings, ex.demandFinding(r))
+				a.Findings = append(a.Findings, ex.demandFinding(p.Class, r))
 			}
 			out = append(out, Waiting{Answer: a, ex: ex})
 		}

@@ -44,7 +44,7 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 	if old, is := ex.oldRevision(p); is {
 		a.Findings = append(a.Findings, old)
 		for _, r := range reasons {
-			a.Findings = append(a.Findings, ex.demandFinding(r))
+			a.Findings = append(a.Findings, ex.demandFinding(p.Class, r))
 		}
 		return
 	}
@@ -55,7 +55,7 @@ func (ex *explanation) explainPending(a *plan.Answer, p *model.Pod) {
 	const most = 8 // pools for which a way is searched, nearest miss first
 	alike := ex.waitingLike(p)
 	for i, r := range reasons {
-		f := ex.demandFinding(r)
+		f := ex.demandFinding(p.Class, r)
 		if i < most {
 			w, ch := ex.findPodWay(p, r)
 			if f.Change = ch; w != nil {
@@ -121,14 +121,48 @@ func (ex *explanation) addUnusableNodes(a *plan.Answer, reasons []plan.Reason) {
 	}
 }
 
-// demandFinding returns the finding for a reason why no node is launched for a pod. If a part of a plan is withheld, it
-// includes the time of the next attempt.
-func (ex *explanation) demandFinding(r plan.Reason) plan.Finding {
+// demandFinding returns the finding for a reason why no node is launched for a pod. If a part of a plan is withheld,
+// or capacity is missing, it includes the time of the next attempt.
+func (ex *explanation) demandFinding(c *model.Class, r plan.Reason) plan.Finding {
 	f := plan.Finding{Of: plan.Demand, Reason: r}
+	if r.Code == plan.OutOfCapacity {
+		f.Until = ex.capacityRetry(c, r.Pool)
+	}
 	if x, ok := ex.PoolWithheld(r.Pool); ok && r.Code == plan.PlanRefused {
 		f.Until = x.Until
 	}
 	return f
+}
+
+// capacityRetry returns when the first of the offerings that lack capacity, and that a NodePool may launch for a class, is offered again. It is zero if
+// that is unknown.
+func (ex *explanation) capacityRetry(c *model.Class, pool string) (first time.Time) {
+	p := ex.Pool(pool)
+	if p == nil {
+		return first
+	}
+	for _, t := range allowedTypes(p) {
+		for i := range t.Offerings {
+			o := &t.Offerings[i]
+			if !o.LacksCapacity() || o.Until.IsZero() || !p.MayBuyOffering(o) || !c.Requests.Fits(t.Allocatable) || !allowsOffering(c, t, o) {
+				continue
+			}
+			if first.IsZero() || o.Until.Before(first) {
+				first = o.Until
+			}
+		}
+	}
+	return first
+}
+
+// allowsOffering reports whether the node affinity of a class allows the labels of an offering, as far as its type and zone determine them.
+func allowsOffering(c *model.Class, t *model.InstanceType, o *model.Offering) bool {
+	return len(c.Terms) == 0 || slices.ContainsFunc(c.Terms, func(term model.NodeTerm) bool {
+		return term.Requirements.AllowOffering(o) && !slices.ContainsFunc(term.Requirements, func(q model.Requirement) bool {
+			value, known := t.Labels[q.Key]
+			return known && !q.Matches(value, true)
+		})
+	})
 }
 
 // explainWaiting explains what a pending pod waits for, according to the decisions of the next step. If the pod is

@@ -142,7 +142,7 @@ func (ex *explanation) explainMissingReplicas(a *plan.Answer, p *model.NodePool,
 	why := ex.StaticRefusal(p)
 	told := slices.ContainsFunc(a.Findings, func(f plan.Finding) bool { return f.Of == plan.Demand && f.Reason.Code == why.Code })
 	if why.Code != "" && !told {
-		found(plan.Demand, why, time.Time{})
+		found(plan.Demand, why, ex.demandFinding(&model.Class{}, why).Until)
 	}
 }
 
@@ -195,7 +195,9 @@ func (ex *explanation) explainRefusedPods(a *plan.Answer, name string) {
 		}
 		switch {
 		case at < 0:
-			a.Findings = append(a.Findings, plan.Finding{Of: plan.Demand, Reason: r, Pods: count[r], Change: change})
+			f := ex.demandFinding(example[r].Class, r)
+			f.Pods, f.Change = count[r], change
+			a.Findings = append(a.Findings, f)
 		case change != nil && a.Findings[at].Change != nil && change.Field == a.Findings[at].Change.Field:
 			a.Findings[at].Change = change
 		}

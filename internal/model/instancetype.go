@@ -6,6 +6,7 @@ package model
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // InstanceType is an instance type with its offerings.
@@ -83,6 +84,7 @@ type Offering struct {
 	Available    bool        // false: marked unavailable, out of capacity, or in a zone that the cluster is shifted away from
 	Shift        *ZonalShift // if not Available: the zonal shift away from Zone; nil: none
 	Quota        string      // if not Available: the exhausted quota that applies, and the remedy; empty: none known
+	Until        time.Time   // if not Available for lack of capacity: when it is offered again; zero: unknown
 	Labels       Labels      // additional labels of the node, such as a reservation ID; may be nil
 	Remaining    int64       // for reserved capacity and node groups: remaining number of machines; negative: no limit
 	Most         int64       // maximum size of the node group; 0: unknown

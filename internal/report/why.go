@@ -65,7 +65,11 @@ func WhyText(w io.Writer, a *Why) error {
 			offered[*f.Change] = true
 			fmt.Fprintf(&b, "    change: %s\n", change(*f.Change))
 		}
-		if !f.Until.IsZero() {
+		switch {
+		case f.Until.IsZero():
+		case f.Reason.Code == plan.OutOfCapacity && f.Until.After(a.At):
+			fmt.Fprintf(&b, "    next attempt: %s, in %s\n", f.Until.UTC().Format(time.RFC3339), lengthText(f.Until.Sub(a.At)))
+		default:
 			fmt.Fprintf(&b, "    until %s\n", f.Until.UTC().Format(time.RFC3339))
 		}
 	}

@@ -189,3 +189,17 @@ func TestWhyOfAnyCause(t *testing.T) {
 		t.Errorf("%d findings, want two under two headings:\n%s", n, b.String())
 	}
 }
+
+// If capacity is missing, the answer says when the next attempt is, and in how long.
+func TestWhyTellsNextAttempt(t *testing.T) {
+	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	r := plan.Reason{Code: plan.OutOfCapacity, Pool: "p", Detail: plan.OfOutOfCapacity{SetAside: 3}}
+	a := Why{Answer: plan.Answer{Subject: "pod/n/a", At: at, Findings: []plan.Finding{{Of: plan.Demand, Reason: r, Until: at.Add(130 * time.Second)}}}}
+	var b bytes.Buffer
+	if err := WhyText(&b, &a); err != nil {
+		t.Fatal(err)
+	}
+	if want := "\n    next attempt: 2026-07-01T12:02:10Z, in 2m10s\n"; !strings.Contains(b.String(), want) {
+		t.Errorf("%s\ndoes not have %q", &b, want)
+	}
+}
