@@ -238,6 +238,17 @@ func (v *View) InstancesAt(at int32) []*model.Instance {
 	return out
 }
 
+// GotNoInstance reports whether a NodeClaim is being deleted after there was no capacity for its instance. It counts against no limit, although
+// it exists until a later list of instances confirms that it has none: a claim with a deletion timestamp is not launched any more, by no leader.
+func (v *View) GotNoInstance(c *model.Claim) bool {
+	f, failed := v.Snapshot.Failures[c.UID]
+	if !failed || f.Kind != "InsufficientCapacity" || c.Deleting.IsZero() || c.ProviderID != "" {
+		return false
+	}
+	at := v.PositionOf(c)
+	return v.NodeOf(at) == None && len(v.InstancesAt(at)) == 0
+}
+
 // BootTime returns how long nodes have taken from the creation of their NodeClaim to their initialization, the median of all that are there, but
 // no less than a second; 0: none is initialized.
 func (v *View) BootTime() time.Duration {

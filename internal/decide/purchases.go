@@ -95,7 +95,7 @@ func (pu *purchases) pools() []solve.Pool {
 		used[name], count[name] = x.Capacity.Clone(), x.Count
 	}
 	for _, c := range pu.DirtyClaims {
-		if c.Pool == "" {
+		if c.Pool == "" || pu.GotNoInstance(c) {
 			continue
 		}
 		count[c.Pool]++

@@ -311,7 +311,7 @@ func (w *world) check() {
 				}
 			}
 		}
-		if c.Pool == w.pool().Name {
+		if c.Pool == w.pool().Name && !w.gotNoMachine(c) {
 			charged = charged.Add(most)
 		}
 	}
@@ -321,13 +321,22 @@ func (w *world) check() {
 	w.checkLimit(charged)
 }
 
+// gotNoMachine reports whether a NodeClaim has no machine, and never gets one because it is being deleted.
+func (w *world) gotNoMachine(c *model.Claim) bool { return !c.Deleting.IsZero() && w.Machines[c.UID] == nil }
+
 // checkLimit checks that the limit over the cluster holds, of claims charged with this capacity: nodes, CPU and dollars.
 func (w *world) checkLimit(charged model.Resources) {
 	l := w.Limit
 	if l == nil {
 		return
 	}
-	if n := int64(len(w.Claims)); n > l.Nodes {
+	n := int64(0)
+	for _, c := range w.Claims {
+		if !w.gotNoMachine(c) {
+			n++
+		}
+	}
+	if n > l.Nodes {
 		w.fatalf("the limit of %d nodes is exceeded: %d", l.Nodes, n)
 	}
 	if v := charged.At(model.CPU); v > l.Most.At(model.CPU) {
@@ -335,6 +344,9 @@ func (w *world) checkLimit(charged model.Resources) {
 	}
 	micro := int64(0)
 	for _, c := range w.Claims {
+		if w.gotNoMachine(c) {
+			continue
+		}
 		dearest := int64(0)
 		for _, t := range w.Types {
 			if q := c.Requirements.Get(model.LabelInstanceType); c.Labels[model.LabelInstanceType] == t.Name || c.Labels[model.LabelInstanceType] == "" && q.Matches(t.Name, true) {

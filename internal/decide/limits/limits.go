@@ -121,7 +121,7 @@ func CountUse(v *cluster.View, sizeOf func(*model.Claim) model.Resources, priceO
 	claimed := map[string]bool{}
 	for i, c := range v.Snapshot.Claims {
 		claimed[c.ProviderID], claimed[c.Annotations[model.AnnotationAdopt]] = true, true
-		if v.NodeOf(int32(i)) != cluster.None {
+		if v.NodeOf(int32(i)) != cluster.None || v.GotNoInstance(c) {
 			continue
 		}
 		coming := comingNode{pool: v.Pool(c.Pool), requirements: c.Requirements, labels: c.Labels}
