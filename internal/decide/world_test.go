@@ -322,7 +322,9 @@ func (w *world) check() {
 }
 
 // gotNoMachine reports whether a NodeClaim has no machine, and never gets one because it is being deleted.
-func (w *world) gotNoMachine(c *model.Claim) bool { return !c.Deleting.IsZero() && w.Machines[c.UID] == nil }
+func (w *world) gotNoMachine(c *model.Claim) bool {
+	return !c.Deleting.IsZero() && w.Machines[c.UID] == nil
+}
 
 // checkLimit checks that the limit over the cluster holds, of claims charged with this capacity: nodes, CPU and dollars.
 func (w *world) checkLimit(charged model.Resources) {

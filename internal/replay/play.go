@@ -31,6 +31,8 @@ func Play(t *Trace, v *Variant) *Result {
 	w.TypesOf = func(pool string) []*model.InstanceType { return w.types[pool] }
 	w.work = newWorkloads(w)
 	w.Controllers = w.work
+	ends := newTerminations(t)
+	w.Termination = func(p *model.Pod) time.Duration { return ends.of(w.work.byUID[p.UID], p) }
 	w.begin()
 	w.run()
 	return w.end()

@@ -59,6 +59,8 @@ type Cluster struct {
 	Boot, Readiness time.Duration
 	// Delays returns Boot and Readiness of the machine of a NodeClaim; nil: the same for all.
 	Delays func(*model.Claim) (boot, readiness time.Duration)
+	// Termination returns how long the containers of a deleted pod take to end, if that is less than its grace period; nil: all take that long.
+	Termination func(*model.Pod) time.Duration
 	// Identify returns the UID of a NodeClaim that is created, and the provider ID and node name of the machine launched for it;
 	// empty: new values. Nil: all are new.
 	Identify func(claim string) (uid, providerID, node string)

@@ -172,17 +172,21 @@ func (c *Cluster) SetPod(p *model.Pod) {
 	c.show(watchPods, func(s *state.State) { s.SetPod(p) })
 	if p.Node != "" && !p.Deleting.IsZero() {
 		end := p.Deleting
+		if c.Termination != nil {
+			end = model.EarlierOf(end, c.Now.Add(c.Termination(p)))
+		}
 		if c.Faults.Happens(PodEndsLate) {
 			end = end.Add(time.Duration(c.Faults.draw("late by", 90)) * time.Second)
 		}
-		c.due.add(end, func() { c.finishPod(p.Key(), p.UID) })
+		c.due.add(end, func() { c.finishPod(p.Key(), p.UID, p.Deleting) })
 	}
 }
 
-// finishPod has a kubelet end a pod whose grace period is over. Nobody does on a machine that ended.
-func (c *Cluster) finishPod(key, uid string) {
+// finishPod has a kubelet end a pod whose containers have terminated, unless it was given longer than until a deadline meanwhile. Nobody does on
+// a machine that ended.
+func (c *Cluster) finishPod(key, uid string, deadline time.Time) {
 	p := c.Pods[key]
-	if p == nil || p.UID != uid || p.Deleting.IsZero() || c.Now.Before(p.Deleting) {
+	if p == nil || p.UID != uid || p.Deleting.IsZero() || p.Deleting.After(deadline) {
 		return
 	}
 	if m := c.joined[p.Node]; m == nil || !m.Gone {
