@@ -221,6 +221,16 @@ func (ca *candidates) ofClaim(c *model.Claim) *disrupt.Candidate {
 	return nil
 }
 
+// hasDrifted reports whether the node of a claim has drifted.
+func (ca *candidates) hasDrifted(c *model.Claim) bool {
+	u := ca.ofClaim(c)
+	if u == nil {
+		return false
+	}
+	reason, _ := ca.driftReason(u)
+	return reason != ""
+}
+
 // budgetLeftFor is how many machines of a pool more may go for a cause, this one first. The repair of one that is not initialized needs no
 // budget, since budgets don't count it, and those that are dead and empty do not use the budget up that they need themselves.
 func (ca *candidates) budgetLeftFor(u *disrupt.Candidate, cause plan.Code) (int64, plan.Reason) {

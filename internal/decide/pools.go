@@ -29,13 +29,19 @@ func (st *step) scaleStatic() bool {
 	for _, p := range pools.LackingNodes(st.View, st.isStaying) {
 		allowed[p.Name] = st.unused.StaticAllowance(p)
 	}
-	out := pools.ScaleStatic(st.View, pools.StaticIn{MaxTypes: st.pol.Solve.MaxTypes, Uses: st.purchases.limitUses(), Decided: st.Decided,
-		IsStaying: st.isStaying, Allowed: allowed, CandidateOf: st.candidates.ofClaim, HavePlaces: st.search.placesAsked()})
+	in := st.surplusInput()
+	in.MaxTypes, in.Uses, in.Decided, in.Allowed = st.pol.Solve.MaxTypes, st.purchases.limitUses(), st.Decided, allowed
+	out := pools.ScaleStatic(st.View, in)
 	st.merge(out.Part)
 	for _, uid := range out.ScaledDown {
 		st.unused.MarkScaledDown(uid)
 	}
 	return out.Launches
+}
+
+// surplusInput returns the input of pools.Surplus.
+func (st *step) surplusInput() pools.StaticIn {
+	return pools.StaticIn{IsStaying: st.isStaying, CandidateOf: st.candidates.ofClaim, HasDrifted: st.candidates.hasDrifted, HavePlaces: st.search.placesAsked()}
 }
 
 // staticRefusal returns why a static pool can't launch one more machine beside those it has; an empty code: it can.

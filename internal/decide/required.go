@@ -41,7 +41,7 @@ func (rq *requiredDisruption) replace() bool {
 	for _, u := range rq.candidates.dirty {
 		c := u.Claim
 		switch {
-		case u.CommandID != "":
+		case u.CommandID != "" || u.Pool.Replicas >= 0 && rq.IsDeleting(c): // removed by a scale-down in this step
 		case rq.health.CanReplace(c, rq.Now):
 			queue = append(queue, due{u, plan.Unhealthy, rq.health.Of(c).Urgent, -1})
 		case u.Initialized && rq.candidates.machines[c].found.expired:

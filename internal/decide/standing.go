@@ -188,7 +188,7 @@ func (s *Standing) CountReplicas(p *model.NodePool) (n int64) {
 
 // StaticSurplus returns the NodeClaims of a static NodePool above spec.replicas, which the next step deletes.
 func (s *Standing) StaticSurplus(p *model.NodePool) []*model.Claim {
-	return pools.Surplus(s.st.View, pools.StaticIn{IsStaying: s.st.isStaying, CandidateOf: s.st.candidates.ofClaim, HavePlaces: s.st.search.placesAsked()}, p)
+	return pools.Surplus(s.st.View, s.st.surplusInput(), p)
 }
 
 // StaticRefusal returns why a static NodePool cannot launch one more node; an empty code: it can.

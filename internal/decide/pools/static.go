@@ -25,6 +25,7 @@ type StaticIn struct {
 	IsStaying   func(*model.Claim) bool                     // reports whether a NodeClaim is not being removed
 	Allowed     map[string]int                              // by NodePool that lacks nodes (LackingNodes): how many may be launched now; negative: any number
 	CandidateOf func(c *model.Claim) (u *disrupt.Candidate) // nil: the NodeClaim is no candidate
+	HasDrifted  func(c *model.Claim) bool                   // reports whether a NodeClaim has drifted
 	HavePlaces  func(set []*disrupt.Candidate) bool         // reports whether the pods of candidates that are removed together fit on other nodes, including nodes that could be launched
 }
 
@@ -108,14 +109,24 @@ func ScaleStatic(v *cluster.View, in StaticIn) (out StaticOut) {
 	return out
 }
 
-// Surplus returns the NodeClaims of a static NodePool in excess of spec.replicas, least disruptive first: not launched, then empty,
-// then by weight; after these, nodes whose pods fit nowhere else; finally nodes that must not be disrupted. If equal, cordoned
-// nodes come first. It uses only IsStaying, CandidateOf and HavePlaces of in.
+// Surplus returns the NodeClaims of a static NodePool in excess of spec.replicas, least disruptive first: not launched, then drifted,
+// because drifted nodes that stay must be replaced, then empty, then by weight; after these, nodes whose pods fit nowhere else; finally nodes that must not be disrupted. If equal, cordoned
+// nodes come first. It uses only IsStaying, CandidateOf, HasDrifted and HavePlaces
+// of in.
 func Surplus(v *cluster.View, in StaticIn, p *model.NodePool) []*model.Claim {
 	live, _, want := countStatic(v, p, in.IsStaying)
 	n := len(live) - int(want)
 	if n <= 0 {
 		return nil
+	}
+	stage := func(c *model.Claim) int {
+		switch {
+		case in.CandidateOf(c) == nil:
+			return 0
+		case in.HasDrifted(c):
+			return 1
+		}
+		return 2
 	}
 	weight := func(c *model.Claim) int64 {
 		u := in.CandidateOf(c)
@@ -145,7 +156,7 @@ func Surplus(v *cluster.View, in StaticIn, p *model.NodePool) []*model.Claim {
 		return 0
 	}
 	slices.SortStableFunc(live, func(a, b *model.Claim) int {
-		return cmp.Or(rank(held(a))-rank(held(b)), cmp.Compare(weight(a), weight(b)), rank(cordoned(b))-rank(cordoned(a)), strings.Compare(a.Name, b.Name))
+		return cmp.Or(rank(held(a))-rank(held(b)), stage(a)-stage(b), cmp.Compare(weight(a), weight(b)), rank(cordoned(b))-rank(cordoned(a)), strings.Compare(a.Name, b.Name))
 	})
 	return in.preferWithPlaces(live, n, held)
 }
