@@ -471,11 +471,16 @@ func (e *Eligibility) pdbBlockers(pool *model.NodePool, p *model.Pod, cause plan
 			names[i] = b.Key()
 		}
 		return []plan.Reason{{Code: plan.SeveralPDBs, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfSeveralPDBs{Names: plan.ListOf(names), Count: len(pdbs)}}}
-	case pdbs[0].DisruptionsAllowed <= 0 && (p.Ready || !pdbs[0].AlwaysAllowUnready):
+	case BlocksEviction(pdbs[0], p):
 		return []plan.Reason{{Code: plan.DisruptionBudgetPDB, Subject: plan.ObjectOf("pod", p.Key()), Detail: plan.OfPDB{
 			Name: pdbs[0].Key(), Exhausted: true}}}
 	}
 	return nil
+}
+
+// BlocksEviction reports whether a PodDisruptionBudget that selects a pod allows no eviction of it now.
+func BlocksEviction(b *model.PDB, p *model.Pod) bool {
+	return b.DisruptionsAllowed <= 0 && (p.Ready || !b.AlwaysAllowUnready)
 }
 
 // pdbsOf are the PodDisruptionBudgets that select the pods of a class.

@@ -4,6 +4,7 @@
 package explain
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -426,11 +427,26 @@ func (ex *explanation) nodeRemedyCandidate(u *disrupt.Candidate, r plan.Reason) 
 				return allowOneDisruption(b)
 			}
 		}
-	case plan.SeveralPDBs: // one must be removed: the one that allows the fewest disruptions
+	case plan.SeveralPDBs:
+		// One must be removed: the one that blocks the pod, or else the one that allows the fewest disruptions.
+		_, key, _ := strings.Cut(string(r.Subject), "/")
+		pod := findPod(ex.s, key)
+		if pod == nil {
+			return nil
+		}
+		compare := func(a, b *model.PDB) int {
+			if x, y := disrupt.BlocksEviction(a, pod), disrupt.BlocksEviction(b, pod); x != y {
+				if x {
+					return -1
+				}
+				return 1
+			}
+			return cmp.Compare(a.DisruptionsAllowed, b.DisruptionsAllowed)
+		}
 		var worst *model.PDB
 		names := plan.DetailOf[plan.OfSeveralPDBs](r).Names.Names()
 		for _, b := range ex.s.PDBs {
-			if slices.Contains(names, b.Key()) && (worst == nil || b.DisruptionsAllowed < worst.DisruptionsAllowed) {
+			if slices.Contains(names, b.Key()) && (worst == nil || compare(b, worst) < 0) {
 				worst = b
 			}
 		}
