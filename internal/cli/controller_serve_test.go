@@ -37,7 +37,9 @@ func (viewers) ReviewAccess(_ context.Context, _ access.User, verb, _ string) (b
 func TestWhoMayLook(t *testing.T) {
 	ctl := &controller.Controller{Ledger: ledger.New(10), State: state.New()}
 	ctl.Answers = answer.New(ctl, ctl.Ledger)
-	ctl.Ledger.Add(ledger.Entry{Kind: "create", Subject: "nodeclaim/secret"})
+	ctl.Ledger.Add(ledger.Entry{At: time.Now(), Kind: "create", Subject: "nodeclaim/secret"})
+	standby := &controller.Controller{Ledger: ledger.New(10), State: state.New()}
+	standby.Answers = answer.New(standby, standby.Ledger)
 	page := &controllerPage{ctl: ctl, samples: &web.Samples{}, board: top.NewBoard(top.Cluster{Name: "secret"}, top.Prices{}), at: time.Now().Add(time.Hour)}
 	page.view = page.board.View(time.Now())
 	open, closed := metricsHandler(ctl, prometheus.NewRegistry(), false, true), metricsHandler(ctl, prometheus.NewRegistry(), false, false)
@@ -53,6 +55,7 @@ func TestWhoMayLook(t *testing.T) {
 		{"loopback", open, "/metrics", "", 200, ""},
 		{"loopback", open, "/ledger", "", 200, "nodeclaim/secret"},
 		{"loopback", open, "/history/1h", "", 200, `"entries"`},
+		{"standby", metricsHandler(standby, prometheus.NewRegistry(), false, true), "/history/1h", "", 503, "this replica is a standby and has no history; ask the leader"},
 		{"loopback", open, "/savings/x", "", 400, "need a duration"},
 		{"everywhere", closed, "/metrics", "", 200, ""},
 		{"everywhere", closed, "/ledger", "", 403, "--secure-address"},
