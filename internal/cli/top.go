@@ -322,7 +322,7 @@ func ledgerDecisions(entries []ledger.Entry) []top.Decision {
 			out = append(out, top.Decision{At: e.At, Last: e.Last, By: top.Dovetail, Kind: report.HistoryWord(e), Subject: e.Subject, Text: reasonText(e.Why[0]), Keeps: true})
 			continue
 		}
-		if e.Kind == "launch" && e.Outcome == "done" || !ledger.Kept(e) && e.Kind != ledger.Bind && e.Kind != "would create" {
+		if !ledger.Kept(e) && e.Kind != ledger.Bind && e.Kind != "would create" {
 			continue
 		}
 		d := top.Decision{At: e.At, Last: e.Last, Count: e.Count, By: top.Dovetail, Kind: report.HistoryWord(e), Subject: e.Subject, Text: report.EntryWhy(e),

@@ -123,6 +123,7 @@ func (la *launcher) launchClaim(ctx context.Context, now time.Time, a plan.Launc
 			la.metrics.CountLaunched(s.Resources().Names(), claim, res)
 			la.log.Info("launched", "nodeclaim", a.Claim, "instance", res.ProviderID, "type", res.InstanceType, "zone", res.Zone,
 				"capacityType", res.CapacityType, "usdPerHour", model.Dollars(res.PriceMicro), "priceModelled", res.Modelled)
+			la.ledger.Add(ledger.Entry{At: now, Kind: "launch", Subject: "nodeclaim/" + a.Claim, Why: []plan.Reason{a.Why}, Outcome: "done", Type: res.InstanceType, Micro: res.PriceMicro})
 		})
 	}()
 }

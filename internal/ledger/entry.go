@@ -29,9 +29,9 @@ type Entry struct {
 	MorePods int      `json:"morePods,omitempty"` // number of pods that are not listed in Pods, for lack of space or because they do not exist yet
 	Command  *Command `json:"command,omitempty"`  // its disruption command
 
-	// What all nodes of NodePools cost an hour before and after this entry alone. A node costs from when its instance was
-	// launched (launch) until its NodeClaim has ended (remove): that it is to be launched (create) or removed (move, delete)
-	// changes nothing yet. Both are 0 for an entry that is not about nodes.
+	// What all nodes of NodePools cost an hour before and after this entry alone. A node costs from when its launch is decided
+	// (create) until its NodeClaim has ended (remove): that it is to be removed (move, delete) changes nothing yet. Both are 0
+	// for an entry that is not about nodes.
 	Before int64 `json:"clusterBeforeMicroUSDPerHour,omitempty"`
 	After  int64 `json:"clusterAfterMicroUSDPerHour,omitempty"`
 }

@@ -54,6 +54,8 @@ func Kept(e *Entry) bool {
 	switch e.Kind {
 	case Keep, Bind, "would create":
 		return false
+	case "launch":
+		return strings.HasPrefix(e.Outcome, "failed")
 	case "terminate": // it follows from the end of the NodeClaim, but for an instance that has none
 		return strings.HasPrefix(e.Outcome, "failed") || len(e.Why) > 0 && e.Why[0].Code == plan.Orphan
 	}

@@ -15,7 +15,7 @@ import (
 
 // historyKinds are what happened, by the kind of an entry.
 var historyKinds = map[string]string{
-	"create": "launching", "delete": "draining", "remove": "removed", "terminate": "removed", "move": "disrupted", ledger.Refuse: "refused", "verify": "refused",
+	"create": "launched", "delete": "draining", "remove": "removed", "terminate": "removed", "move": "disrupted", ledger.Refuse: "refused", "verify": "refused",
 	"launch": "failed", "abort": "failed", "release": "failed", "evict": "failed", "decide": "failed", "interrupt": "interrupted", ledger.Blocked: "blocked", "restart": "restarted",
 	ledger.Bind: "bound", "would create": "withheld", "stand down": "passive", "act": "active", "end": "removed", ledger.Keep: "kept",
 }
@@ -25,17 +25,12 @@ func HistoryWord(e *ledger.Entry) string {
 	switch {
 	case strings.HasPrefix(e.Outcome, "failed"):
 		return "failed"
-	case isLaunched(e):
+	case e.Kind == "launch" && e.Outcome == "done":
 		return "launched"
 	case e.Kind == "delete" && !slices.ContainsFunc(e.Related, func(o string) bool { return strings.HasPrefix(o, "node/") }):
 		return "deleting" // the NodeClaim has no node that could be drained
 	}
 	return or(historyKinds[e.Kind], "noted")
-}
-
-// isLaunched reports whether an entry tells that a NodeClaim has an instance. Entries of versions that did not tell count from the decision.
-func isLaunched(e *ledger.Entry) bool {
-	return (e.Kind == "launch" || e.Kind == "create") && e.Outcome == "done" || e.Kind == "create" && e.After != e.Before
 }
 
 // Blocker names who refuses an eviction that an entry of kind ledger.Blocked is about; empty: it is another entry.
@@ -87,7 +82,7 @@ func boundPods(e *ledger.Entry) string {
 // entrySentence says a reason of an entry: of a disruption command's entries what the whole command does.
 func entrySentence(e *ledger.Entry, r plan.Reason) string {
 	switch c := e.Command; {
-	case c != nil && (e.Kind == "create" || e.Kind == "launch"):
+	case c != nil && e.Kind == "create":
 		s := "replacement for " + model.Count(c.Nodes, causes[r.Code].replaced+"node")
 		if c.Replacements > 1 {
 			s = "one of " + strconv.Itoa(c.Replacements) + " replacements for " + model.Count(c.Nodes, causes[r.Code].replaced+"node")
@@ -144,7 +139,7 @@ func entryCause(e *ledger.Entry) string {
 	for _, r := range e.Why {
 		s := entrySentence(e, r)
 		switch {
-		case e.Command != nil && (e.Kind == "create" || e.Kind == "launch"):
+		case e.Command != nil && e.Kind == "create":
 			s = "replacements for " + causes[r.Code].replaced + "nodes" + lowerCost(r)
 		case r.Code == plan.Underutilized:
 			s = "pods can run on other nodes at lower cost"

@@ -26,10 +26,9 @@ func HistoryJSON(w io.Writer, h *History) error {
 	}{h, append([]HistoryRow{}, rows...), append([]HistoryCause{}, Causes(rows)...)})
 }
 
-// shownAt is the instant of a row in the text. That of a launch is when the instance was launched, and that of a removal when the node was gone, so that
-// the costs of rows follow one another.
+// shownAt is the instant of a row in the text. That of a removal is when the node was gone, so that the costs of rows follow one another.
 func (r *HistoryRow) shownAt() time.Time {
-	if r.What == "removed" || r.What == "launched" {
+	if r.What == "removed" {
 		return r.Until
 	}
 	return r.At
@@ -165,15 +164,8 @@ func spent(r *HistoryRow) string {
 func historySum(h *History, rows []HistoryRow) string {
 	counts, under := map[string]int{}, map[string]string{} // under: the word of a NodeClaim whose deletion is under way
 	before, after, priced := int64(0), int64(0), false
-	launches := launches(h.Entries)
 	for i := range h.Entries {
 		e := &h.Entries[i]
-		if l := launches[i]; l != nil {
-			if l.first == i {
-				counts[l.word]++
-			}
-			continue
-		}
 		switch e.Kind {
 		case "delete":
 			under[e.Subject] = HistoryWord(e)
@@ -196,7 +188,7 @@ func historySum(h *History, rows []HistoryRow) string {
 		counts["still "+word]++
 	}
 	var parts []string
-	order := []string{"launched", "launching", "disrupted", "still draining", "still deleting", "removed", "blocked", "interrupted", "refused", "failed", "noted"}
+	order := []string{"launched", "disrupted", "still draining", "still deleting", "removed", "blocked", "interrupted", "refused", "failed", "noted"}
 	for _, word := range slices.Sorted(maps.Keys(counts)) {
 		if !slices.Contains(order, word) {
 			order = append(order, word)

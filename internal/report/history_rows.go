@@ -6,14 +6,12 @@ package report
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/ledger"
 )
 
-// HistoryRow is what happened to one object for one reason. The disruption, drain and removal of a node are one row, and so are the creation of
-// a NodeClaim and the launch of its instance.
+// HistoryRow is what happened to one object for one reason. The disruption, drain and removal of a node are one row.
 type HistoryRow struct {
 	At      time.Time `json:"at"`
 	Until   time.Time `json:"until"` // of the last entry of the row
@@ -36,63 +34,11 @@ type HistoryCause struct {
 	Micro int64     `json:"changedMicroUSDPerHour,omitempty"` // by how much the rows changed the cost of the cluster
 }
 
-// launch is what became of a NodeClaim that was created.
-type launch struct {
-	first int          // its first entry
-	entry ledger.Entry // what is told of it
-	word  string
-	until time.Time
-}
-
-// launches returns the launch that each entry is a step of; nil: of none. A NodeClaim that ends without an instance failed to launch.
-func launches(entries []ledger.Entry) []*launch {
-	out := make([]*launch, len(entries))
-	open := map[string]*launch{} // by NodeClaim
-	for i := range entries {
-		e := &entries[i]
-		l := open[e.Subject]
-		_, node := removedClaim(e)
-		switch {
-		case e.Kind == "create" && !strings.HasPrefix(e.Outcome, "failed"):
-			l = &launch{first: i, entry: *e, word: HistoryWord(e)}
-			open[e.Subject] = l
-		case l == nil || l.word == "launched":
-			continue
-		case e.Kind == "launch" && isLaunched(e):
-			why := l.entry.Why
-			l.entry, l.word = *e, HistoryWord(e)
-			l.entry.Why = why
-		case e.Kind == "launch":
-			l.entry.Outcome, l.word = e.Outcome, HistoryWord(e)
-		case node != "":
-			delete(open, e.Subject) // its launch was not recorded
-			l.word = "launched"
-			continue
-		case e.Kind == "delete" && !strings.HasPrefix(e.Outcome, "failed"), e.Kind == "remove":
-			if l.word != "failed" {
-				l.entry.Why = e.Why
-			}
-			l.word = "failed"
-		default:
-			continue
-		}
-		out[i], l.until = l, e.At
-	}
-	return out
-}
-
-// Rows returns the entries, with one row for the launch of each NodeClaim and one for the removal of each node.
+// Rows returns the entries, with one row for the removal of each node.
 func (h *History) Rows() (out []HistoryRow) {
 	removals := map[string]int{} // rows by NodeClaim
-	launches := launches(h.Entries)
 	for i := range h.Entries {
 		e := &h.Entries[i]
-		if l := launches[i]; l != nil {
-			if o := &l.entry; l.first == i {
-				out = append(out, HistoryRow{At: e.At, Until: l.until, What: l.word, Subject: e.Subject, Why: EntryWhy(o), Cause: entryCause(o), Count: 1, Before: o.Before, After: o.After})
-			}
-			continue
-		}
 		claim, node := removedClaim(e)
 		if at, ok := removals[claim]; ok && claim != "" && e.Kind != "move" {
 			row := &out[at]

@@ -4,7 +4,6 @@
 package record
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -27,7 +26,7 @@ func (rec *Recorder) HourlyCost(snap *model.Snapshot) int64 { return rec.claims.
 // cost that the next entries begin with is known.
 func (rec *Recorder) recordClaims(now time.Time, snap *model.Snapshot, out *decide.Output) {
 	h := &rec.claims
-	var ended, deleted, made, launched []*model.Claim
+	var ended, deleted, made []*model.Claim
 	if h.followed {
 		nodes := map[string]*model.Node{} // by provider ID, those that nobody has deleted
 		for _, n := range snap.Nodes {
@@ -44,9 +43,6 @@ func (rec *Recorder) recordClaims(now time.Time, snap *model.Snapshot, out *deci
 			}
 			if is != nil && is.Maker != "" && is.ProviderID != "" && (was == nil || was.UID != is.UID || was.ProviderID == "") && !h.handedOver[is.ProviderID] {
 				made = append(made, is)
-			}
-			if _, planned := h.planned[nameOf(is)]; is != nil && is.Maker == "" && is.ProviderID != "" && (was == nil && planned || was != nil && was.ProviderID == "") {
-				launched = append(launched, is)
 			}
 			switch {
 			case was == nil || was.Provisional:
@@ -69,14 +65,14 @@ func (rec *Recorder) recordClaims(now time.Time, snap *model.Snapshot, out *deci
 			return !slices.ContainsFunc(snap.Nodes, func(n *model.Node) bool { return n.ProviderID == id })
 		})
 	}
-	if len(ended)+len(deleted)+len(made)+len(launched) == 0 && !changesNodes(out) {
+	if len(ended)+len(deleted)+len(made) == 0 && !changesNodes(out) {
 		return
 	}
 	h.cost = h.sum(snap)
 	for _, c := range ended {
 		h.cost += h.price(c)
 	}
-	for _, c := range slices.Concat(made, launched) {
+	for _, c := range made {
 		h.cost -= h.price(c)
 	}
 	for _, c := range made {
@@ -85,9 +81,6 @@ func (rec *Recorder) recordClaims(now time.Time, snap *model.Snapshot, out *deci
 		e.After, e.Outcome = h.cost, "done"
 		rec.ledger.Add(e)
 	}
-	for _, c := range launched {
-		rec.recordLaunched(now, c)
-	}
 	for _, c := range ended {
 		e := rec.claimEntry(now, "remove", c, rec.endReason(c))
 		h.cost -= e.Micro
@@ -95,33 +88,13 @@ func (rec *Recorder) recordClaims(now time.Time, snap *model.Snapshot, out *deci
 		rec.ledger.Add(e)
 	}
 	gone := func(name string) bool { return snap.FindClaim(name) == nil }
-	maps.DeleteFunc(h.planned, func(name string, _ ledger.Entry) bool { return gone(name) })
+	maps.DeleteFunc(h.planned, func(name string, _ int64) bool { return gone(name) })
 	maps.DeleteFunc(h.asked, func(name string, _ plan.Reason) bool { return gone(name) })
 	for _, c := range deleted {
 		why := plan.Reason{Code: plan.Deleted, Pool: c.Pool}
 		h.asked[c.Name] = why
 		rec.ledger.Add(rec.claimEntry(now, "delete", c, why))
 	}
-}
-
-// recordLaunched notes that a claim has its instance, for the reason and the pods that it was created for as far as this process knows them.
-func (rec *Recorder) recordLaunched(now time.Time, c *model.Claim) {
-	h := &rec.claims
-	e := rec.claimEntry(now, "launch", c, plan.Reason{Code: plan.Demand, Pool: c.Pool})
-	if was, ok := h.planned[c.Name]; ok {
-		e.Why, e.Pods, e.MorePods, e.Command, e.Related = was.Why, was.Pods, was.MorePods, was.Command, was.Related
-		e.Type = cmp.Or(e.Type, was.Type)
-	}
-	h.cost += e.Micro
-	e.After, e.Outcome = h.cost, "done"
-	rec.ledger.Add(e)
-}
-
-func nameOf(c *model.Claim) string {
-	if c == nil {
-		return ""
-	}
-	return c.Name
 }
 
 // claimEntry is an entry about a claim that leaves the cost as it is.
@@ -158,11 +131,8 @@ func (h *claimHistory) sum(snap *model.Snapshot) (micro int64) {
 }
 
 // price is what a claim's node costs an hour: by its offering, else what it cost when it was launched, else what it was
-// decided to cost. A claim without an instance costs nothing.
+// decided to cost.
 func (h *claimHistory) price(c *model.Claim) int64 {
-	if c.ProviderID == "" {
-		return 0
-	}
 	if p := h.pools[c.Pool]; p != nil {
 		if o := disrupt.NodeOffering(p, c.Labels); o != nil {
 			return o.PriceMicro
@@ -171,7 +141,7 @@ func (h *claimHistory) price(c *model.Claim) int64 {
 	if micro, ok := model.ParseDollars(c.Annotations[model.AnnotationLaunchPrice]); ok {
 		return micro
 	}
-	return h.planned[c.Name].Micro
+	return h.planned[c.Name]
 }
 
 // changesNodes reports whether a decision launches or removes nodes.

@@ -93,10 +93,10 @@ func (rec *Recorder) recordCreate(a plan.CreateClaim, out *decide.Output) {
 	for _, s := range a.Slots {
 		slots += s.Count
 	}
-	entry := ledger.Entry{Kind: "create", Subject: "nodeclaim/" + a.Name, Why: why, Pods: names, Type: a.Type, Micro: a.PriceMicro, Bound: out.Cost.BoundMicroPerHour,
-		MorePods: max(slots, len(a.Pods)) - len(names), Command: rec.commands[a.Why.Command], Related: deploymentsOf(a.Pods), Before: h.cost, After: h.cost}
-	rec.creates[a.Name] = decidedCreate{pods: pods, entry: entry}
-	h.planned[a.Name] = entry
+	rec.creates[a.Name] = decidedCreate{pods: pods, entry: ledger.Entry{Kind: "create", Subject: "nodeclaim/" + a.Name, Why: why, Pods: names, Type: a.Type, Micro: a.PriceMicro, Bound: out.Cost.BoundMicroPerHour,
+		MorePods: max(slots, len(a.Pods)) - len(names), Command: rec.commands[a.Why.Command], Related: deploymentsOf(a.Pods), Before: h.cost, After: h.cost + a.PriceMicro}}
+	h.cost += a.PriceMicro
+	h.planned[a.Name] = a.PriceMicro
 }
 
 // Made records that a NodeClaim was created: events on its pods, and the history.

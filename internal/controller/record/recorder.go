@@ -101,21 +101,21 @@ func New(c Config) *Recorder {
 }
 
 // claimHistory follows NodeClaims from one step to the next, so that the ledger tells of their end when they have ended, and
-// what all nodes of NodePools cost an hour at each entry: a node costs from when its instance was launched until its NodeClaim
+// what all nodes of NodePools cost an hour at each entry: a node costs from when its launch is decided until its NodeClaim
 // has ended, however long ago its deletion was asked for.
 type claimHistory struct {
 	followed   bool
 	last       []*model.Claim // of the step before, where followed
 	pools      map[string]*model.NodePool
-	planned    map[string]ledger.Entry // by name of a claim: its creation, with what its node was decided to cost
-	asked      map[string]plan.Reason  // by name of a claim: why its deletion was asked for
-	awaiting   map[string][]string     // by name of a claim that is not launched yet: the pods, by key, that were told of it
-	handedOver map[string]bool         // by provider ID: the NodeClaim has ended, and its node stays
-	cost       int64                   // micro-dollars an hour, as far as this step has been recorded
+	planned    map[string]int64       // by name of a claim: what its node was decided to cost
+	asked      map[string]plan.Reason // by name of a claim: why its deletion was asked for
+	awaiting   map[string][]string    // by name of a claim that is not launched yet: the pods, by key, that were told of it
+	handedOver map[string]bool        // by provider ID: the NodeClaim has ended, and its node stays
+	cost       int64                  // micro-dollars an hour, as far as this step has been recorded
 }
 
 func newClaimHistory() claimHistory {
-	return claimHistory{planned: map[string]ledger.Entry{}, asked: map[string]plan.Reason{}, awaiting: map[string][]string{}, handedOver: map[string]bool{}}
+	return claimHistory{planned: map[string]int64{}, asked: map[string]plan.Reason{}, awaiting: map[string][]string{}, handedOver: map[string]bool{}}
 }
 
 // groupEvents tells of what is done to node groups by the reasons that Cluster Autoscaler's events have, for scripts and
