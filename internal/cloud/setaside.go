@@ -71,10 +71,10 @@ func (s *SetAside) Set(keys ...OfferingKey) {
 		if k.Full {
 			until = now.Add(min(s.ttl, fullFor))
 		}
-		if !s.until[k].Equal(until) {
+		if until = until.Round(0).Truncate(time.Second); !s.until[k].Equal(until) {
 			clear(s.overlay)
 		}
-		s.until[k] = until.Round(0)
+		s.until[k] = until
 	}
 }
 

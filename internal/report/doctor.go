@@ -312,7 +312,7 @@ func (d *Doctor) whyNotRemoved(node string) string {
 		return ""
 	}
 	if len(d.Autoscalers) == 0 {
-		return " No autoscaler is running that could remove " + pick(len(d.Moves.Names), "it", "them") + "."
+		return " No autoscaler was found that could remove " + pick(len(d.Moves.Names), "it", "them") + "."
 	}
 	running := func(name string) bool {
 		return slices.ContainsFunc(d.Autoscalers, func(a doctor.Autoscaler) bool { return a.Name == name })

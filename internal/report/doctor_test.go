@@ -186,7 +186,7 @@ func TestDoctorTextHasNoCodes(t *testing.T) {
 func TestRemovableNodes(t *testing.T) {
 	moves := doctor.Moves{Removed: 5, Names: []string{"a", "b", "c", "d", "e"}}
 	for _, c := range []struct{ running, file, want string }{
-		{"", "", "Consolidation can remove nodes a, b, c and 2 more. No autoscaler is running that could remove them."},
+		{"", "", "Consolidation can remove nodes a, b, c and 2 more. No autoscaler was found that could remove them."},
 		{"Dovetail", "", "Consolidation can remove nodes a, b, c and 2 more. 'dovetail why node/a --context x' shows why it still exists."},
 		{"Karpenter", "", "Consolidation can remove nodes a, b, c and 2 more. 'kubectl --context x events -A --for node/a' shows why Karpenter keeps it."},
 		{"Cluster Autoscaler", "", "Consolidation can remove nodes a, b, c and 2 more. Cluster Autoscaler removes only nodes whose pods request less than --scale-down-utilization-threshold."},

@@ -66,8 +66,8 @@ func WhyText(w io.Writer, a *Why) error {
 			fmt.Fprintf(&b, "    change: %s\n", change(*f.Change))
 		}
 		switch {
-		case f.Until.IsZero():
-		case f.Reason.Code == plan.OutOfCapacity && f.Until.After(a.At):
+		case f.Until.IsZero(), f.Reason.Code == plan.OutOfCapacity && !f.Until.After(a.At):
+		case f.Reason.Code == plan.OutOfCapacity:
 			fmt.Fprintf(&b, "    next attempt: %s, in %s\n", f.Until.UTC().Format(time.RFC3339), lengthText(f.Until.Sub(a.At)))
 		default:
 			fmt.Fprintf(&b, "    until %s\n", f.Until.UTC().Format(time.RFC3339))

@@ -115,7 +115,7 @@ func (t *task) tryAlternatives(s *pack.Planner) *pack.Planner {
 		return true
 	}
 	tries := 0
-	if s.Placement.MayReuseAcrossLevels() {
+	if s.Placement.BuysFromSeveralLevels() {
 		tries += 2
 		try(pack.Alternative{Reuse: pack.ReuseFromHigher})
 		try(pack.Alternative{Reuse: pack.ReuseFromLower})

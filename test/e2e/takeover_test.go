@@ -95,7 +95,7 @@ func TestTakeoverRefusals(t *testing.T) {
 	}
 	take := []string{"takeover", "--pool", e.name, "--no-controller-check"}
 	refused(admin, []string{"takeover", "--pool", e.name}, "No Dovetail controller holds lease dovetail-system/dovetail-leader", "Otherwise: helm install")
-	refused(admin, []string{"takeover", "--pool", "nowhere", "--no-controller-check"}, "NodePool nowhere does not exist", "fix: kubectl get nodepools")
+	refused(admin, []string{"takeover", "--pool", "nowhere", "--no-controller-check"}, "--pool \"nowhere\": the cluster has no such NodePool", "fix: kubectl get nodepools")
 
 	// Rights that are missing, one by one.
 	all := []rbacv1.PolicyRule{

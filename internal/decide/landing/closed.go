@@ -4,6 +4,7 @@
 package landing
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dovetail-sh/dovetail/internal/cluster"
@@ -20,7 +21,7 @@ type Closed map[string]closure
 // closure is when a node was closed, for two kinds of pods.
 type closure struct {
 	all   gap // pods that tolerate no taint of an unregistered node
-	early gap // pods that tolerate them: the node is open to these as soon as it is Ready
+	early gap // pods that tolerate its NoExecute taints: the node is open to these as soon as it is Ready and has no NoSchedule taint for not being so
 }
 
 // gap is the time in which a node took pods before it was reserved.
@@ -64,10 +65,10 @@ func (k Closed) Note(now time.Time, reservations []*cluster.Reservation) Closed 
 		x, known := k[c.Name]
 		_, later := cluster.ReservedSince(c)
 		open, takesPods := !cluster.HasReservedTaint(n, c), n.Ready && !n.HasTaint(taintNotReady)
-		unknown := !known && takesPods
+		takesEarly := n.Ready && !slices.Contains(n.Taints, model.Taint{Key: taintNotReady, Effect: model.NoSchedule})
 		next[c.Name] = closure{
-			all:   x.all.next(now, open && !n.HasTaint(model.TaintUnregistered), takesPods, unknown && (later || c.Labels[model.LabelNodeGroup] != "")),
-			early: x.early.next(now, open, takesPods, unknown),
+			all:   x.all.next(now, open && !n.HasTaint(model.TaintUnregistered), takesPods, !known && takesPods && (later || c.Labels[model.LabelNodeGroup] != "")),
+			early: x.early.next(now, open, takesEarly, !known && takesEarly),
 		}
 	}
 	return next

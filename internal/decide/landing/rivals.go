@@ -116,7 +116,14 @@ func (in *In) bindableFrom(h *cluster.Reservation, r *rivals) time.Time {
 	if from := x.all.knownFrom(in.SchedulerLag); !from.IsZero() {
 		return from
 	}
-	if from := x.early.knownFrom(in.SchedulerLag); !from.IsZero() && slices.ContainsFunc(r.early, func(c *model.Class) bool { return c.AllowsStanding(h.Node.Labels, h.Node.Name) }) {
+	from := x.early.knownFrom(in.SchedulerLag)
+	if from.IsZero() {
+		return from
+	}
+	_, labels := whenOpen(h.Node, h.Claim)
+	if slices.ContainsFunc(r.early, func(c *model.Class) bool {
+		return c.AllowsStanding(h.Node.Labels, h.Node.Name) || c.AllowsStanding(labels, h.Node.Name)
+	}) {
 		return from
 	}
 	return time.Time{}

@@ -233,7 +233,7 @@ func (f *follower) decisions(step *decide.Output) (out []decision) {
 		switch a := a.(type) {
 		case plan.CreateClaim:
 			if o, err := f.t.ClaimObject(a); err == nil {
-				out = append(out, decision{replay.Launch, a.Name, f.t.NodeClaim(o).Requirements.String()})
+				out = append(out, decision{replay.Launch, a.Name, f.t.NodeClaim(o).Requirements.Key()})
 			}
 		case plan.DeleteClaim:
 			out = append(out, decision{replay.Remove, a.Claim, ""})
@@ -408,7 +408,7 @@ func (f *follower) claim(c record.Change, snapshot bool) error {
 	switch isNew := was == nil || was.UID != x.UID; {
 	case snapshot:
 	case isNew && x.Maker == "":
-		f.recorded(decision{replay.Launch, x.Name, x.Requirements.String()}, x.Name)
+		f.recorded(decision{replay.Launch, x.Name, x.Requirements.Key()}, x.Name)
 	case was.Deleting.IsZero() && !x.Deleting.IsZero():
 		f.recorded(decision{replay.Remove, x.Name, ""}, x.Name)
 	}

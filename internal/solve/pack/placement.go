@@ -119,11 +119,6 @@ func (s *Placement) BuysFromSeveralLevels() bool {
 	return false
 }
 
-// MayReuseAcrossLevels reports whether machines of more than one level are launched, and some pods may use machines of several levels.
-func (s *Placement) MayReuseAcrossLevels() bool {
-	return s.BuysFromSeveralLevels() && slices.ContainsFunc(s.Inst.Classes, func(c *problem.Class) bool { return c.Offers != nil && s.Catalog.SpansLevels(c.Offers) })
-}
-
 // MayPackSpreads reports whether several machines are launched, or pods are left over, and a spread has a maxSkew above
 // 1, so that an uneven distribution may need fewer machines.
 func (s *Placement) MayPackSpreads() bool {
