@@ -55,7 +55,7 @@ func TestWhoMayLook(t *testing.T) {
 		{"loopback", open, "/metrics", "", 200, ""},
 		{"loopback", open, "/ledger", "", 200, "nodeclaim/secret"},
 		{"loopback", open, "/history/1h", "", 200, `"entries"`},
-		{"standby", metricsHandler(standby, prometheus.NewRegistry(), false, true), "/history/1h", "", 503, "this replica is a standby, and its history is not complete; ask the leader"},
+		{"standby", metricsHandler(standby, prometheus.NewRegistry(), false, true), "/history/1h", "", 503, "this replica is a standby and has no history; ask the leader"},
 		{"loopback", open, "/savings/x", "", 400, "need a duration"},
 		{"everywhere", closed, "/metrics", "", 200, ""},
 		{"everywhere", closed, "/ledger", "", 403, "--secure-address"},

@@ -28,8 +28,8 @@ func serveHistory(ctl *controller.Controller, w http.ResponseWriter, r *http.Req
 		http.Error(w, err.Error(), http.StatusNotFound)
 		return
 	}
-	if !ctl.IsLeading() {
-		http.Error(w, "this replica is a standby, and its history is not complete; ask the leader", http.StatusServiceUnavailable)
+	if len(h.Entries) == 0 && !ctl.IsLeading() {
+		http.Error(w, "this replica is a standby and has no history; ask the leader", http.StatusServiceUnavailable)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
