@@ -71,7 +71,7 @@ func (s *SetAside) Set(keys ...OfferingKey) {
 		if k.Full {
 			until = now.Add(min(s.ttl, fullFor))
 		}
-		if until = until.Round(0).Truncate(time.Second); !s.until[k].Equal(until) {
+		if until = until.Truncate(time.Second); !s.until[k].Equal(until) {
 			clear(s.overlay)
 		}
 		s.until[k] = until

@@ -181,7 +181,6 @@ func TestDoctorTextHasNoCodes(t *testing.T) {
 	}
 }
 
-// TestSeveralLimitsThatBlock: limits that save nothing unless all of them are raised are named together, also in the next step.
 // The nodes that consolidation can remove are named, with the reason why they still exist, or the command that shows it.
 func TestRemovableNodes(t *testing.T) {
 	moves := doctor.Moves{Removed: 5, Names: []string{"a", "b", "c", "d", "e"}}
@@ -206,6 +205,7 @@ func TestRemovableNodes(t *testing.T) {
 	}
 }
 
+// TestSeveralLimitsThatBlock: limits that save nothing unless all of them are raised are named together, also in the next step.
 func TestSeveralLimitsThatBlock(t *testing.T) {
 	change := func(object, field, value string) plan.Change {
 		return plan.Change{Object: object, Field: field, Op: plan.Set, Value: value}

@@ -79,7 +79,7 @@ func AdmitPods(v *cluster.View, in In) (out plan.Part) {
 		switch {
 		case in.BindRefusal(a.pod, v.Snapshot.ResourceNames).Code == "" && contest == Uncontested:
 			if n := a.held.Node; n != nil && accepts(n, c, a.pod.Class) && !isChanging(v, n) {
-				if from := in.bindableFrom(a.held, others); v.Now.Before(from) {
+				if from := in.bindableFrom(a.held, others, v.Now); v.Now.Before(from) {
 					out.WakeAt(from)
 					continue
 				}

@@ -110,15 +110,15 @@ func whenOpen(n *model.Node, c *model.Claim) ([]model.Taint, model.Labels) {
 }
 
 // bindableFrom returns the instant from which kube-scheduler knows that a reservation's node is closed, so that it chooses the node for no more
-// pods; zero: it always has.
-func (in *In) bindableFrom(h *cluster.Reservation, r *rivals) time.Time {
+// pods; zero: it knows.
+func (in *In) bindableFrom(h *cluster.Reservation, r *rivals, now time.Time) time.Time {
 	x := in.Closed[h.Claim.Name]
 	if from := x.all.knownFrom(in.SchedulerLag); !from.IsZero() {
 		return from
 	}
 	from := x.early.knownFrom(in.SchedulerLag)
-	if from.IsZero() {
-		return from
+	if len(r.early) == 0 || !now.Before(from) {
+		return time.Time{}
 	}
 	_, labels := whenOpen(h.Node, h.Claim)
 	if slices.ContainsFunc(r.early, func(c *model.Class) bool {
@@ -157,7 +157,7 @@ func NewHolds(v *cluster.View, in In) func(*cluster.Reservation) (holds bool, un
 		if others == nil {
 			others = findRivals(v)
 		}
-		if from := in.bindableFrom(h, others); v.Now.Before(from) {
+		if from := in.bindableFrom(h, others, v.Now); v.Now.Before(from) {
 			return false, from
 		}
 		why, until := in.contestOf(h, others, v.Now)

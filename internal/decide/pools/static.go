@@ -110,9 +110,8 @@ func ScaleStatic(v *cluster.View, in StaticIn) (out StaticOut) {
 }
 
 // Surplus returns the NodeClaims of a static NodePool in excess of spec.replicas, least disruptive first: not launched, then drifted,
-// because drifted nodes that stay must be replaced, then empty, then by weight; after these, nodes whose pods fit nowhere else; finally nodes that must not be disrupted. If equal, cordoned
-// nodes come first. It uses only IsStaying, CandidateOf, HasDrifted and HavePlaces
-// of in.
+// because drifted nodes that stay must be replaced, then empty, then by weight; after these, nodes whose pods fit nowhere else; finally
+// nodes that must not be disrupted. If equal, cordoned nodes come first. It uses only IsStaying, CandidateOf, HasDrifted and HavePlaces of in.
 func Surplus(v *cluster.View, in StaticIn, p *model.NodePool) []*model.Claim {
 	live, _, want := countStatic(v, p, in.IsStaying)
 	n := len(live) - int(want)
@@ -129,14 +128,10 @@ func Surplus(v *cluster.View, in StaticIn, p *model.NodePool) []*model.Claim {
 		return 2
 	}
 	weight := func(c *model.Claim) int64 {
-		u := in.CandidateOf(c)
-		switch {
-		case u == nil:
-			return -1
-		case len(u.Pods) == 0:
-			return 0
+		if u := in.CandidateOf(c); u != nil && len(u.Pods) > 0 {
+			return u.DisruptionWeight()
 		}
-		return u.DisruptionWeight()
+		return 0
 	}
 	held := func(c *model.Claim) bool {
 		u := in.CandidateOf(c)
